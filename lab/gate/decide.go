@@ -1,0 +1,536 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assaylab/assay/lab/analysis"
+	"github.com/assaylab/assay/lab/check"
+	"github.com/assaylab/assay/lab/protocol"
+)
+
+// Decide applies the frozen rule. It never fails: what cannot be judged ends in
+// an outcome that is not go.
+//
+// Ahead of the protocol's own rule stand guards, in this order, which no
+// protocol can change:
+//
+//	ABORT         no-go         a check failed
+//	INCOMPLETE    inconclusive  not everything that was planned ran
+//	UNCHECKED     invalid       a check is unknown or was never made
+//	HOST-LIMITS   invalid       a host limit that blocks was broken
+//	MISSING-DATA  invalid       a figure that the rule consults does not exist
+//	EXPLORATORY   inconclusive  the run was not a frozen experiment
+//	PROVISIONAL   inconclusive  a host limit that makes figures provisional was broken
+//
+// and behind it one more: VETOED (no-go), when the rule says go although a
+// veto is broken. A failed check comes first because it is true however little
+// ran; the two that make a run merely inconclusive come last, so that they
+// cannot hide one that is invalid.
+func Decide(p *protocol.Protocol, r *analysis.Results) *Verdict {
+	d := &decision{p: p, r: r, v: &Verdict{Schema: SchemaVersion, Name: r.Name, Question: r.Question, Checks: r.Checks}}
+	d.evaluateRules()
+	would := d.guards()
+	if d.v.Outcome == "" {
+		d.end(would.name, would.class, would.why)
+	}
+	d.v.Exit = d.v.Class.ExitCode()
+	d.notes()
+	return d.v
+}
+
+type decision struct {
+	p      *protocol.Protocol
+	r      *analysis.Results
+	v      *Verdict
+	values protocol.Named
+	absent map[string]string // names without a value, and why
+}
+
+// branch is what the protocol's own rule says.
+type branch struct {
+	name    string
+	class   Class
+	why     string
+	missing []string
+}
+
+func (d *decision) end(outcome string, class Class, why string) {
+	if d.v.Outcome == "" {
+		d.v.Outcome, d.v.Class, d.v.Why = outcome, class, why
+	}
+}
+
+// guard records a step and ends the decision if it fired and nothing has yet.
+func (d *decision) guard(outcome string, class Class, condition string, fired bool, why string) {
+	step := Step{Outcome: outcome, Class: class, Condition: condition, Guard: true, Result: "false"}
+	switch {
+	case d.v.Outcome != "":
+		step.Result = "not reached"
+	case fired:
+		step.Result = "true"
+		step.Note = why
+		d.end(outcome, class, why)
+	}
+	d.v.Trace = append(d.v.Trace, step)
+}
+
+func (d *decision) guards() branch {
+	failed := d.checksWith(check.Fail)
+	d.guard("ABORT", NoGo, "a check failed", len(failed) > 0, "A correctness check failed, so no figure counts: "+strings.Join(failed, "; "))
+	d.guard("INCOMPLETE", Inconclusive, "not everything planned has run", !d.r.Complete,
+		"The run is not complete: "+cutList(d.r.Missing, 3, "it has no end"))
+	unchecked := append(d.checksWith(check.Unknown), d.checksWith(check.Unchecked)...)
+	d.guard("UNCHECKED", Invalid, "a check is unknown or was never made", !d.r.Clear,
+		"Correctness was not established, so no figure counts: "+strings.Join(unchecked, "; "))
+	d.guard("HOST-LIMITS", Invalid, "a blocking host limit was broken", d.r.Host.Worst == protocol.ActionBlock, "The machine was not fit to measure: "+d.breaches(protocol.ActionBlock))
+
+	// The rule itself is looked at even where the run is exploratory or
+	// provisional, to say what it would have been.
+	would := branch{}
+	var steps []Step
+	if d.v.Outcome == "" {
+		would, steps = d.rule()
+	}
+	d.guard("MISSING-DATA", Invalid, "a figure that the rule consults is missing", len(would.missing) > 0,
+		"The decision needs figures that do not exist: "+strings.Join(would.missing, "; "))
+	if d.v.Outcome == "" {
+		d.v.Would = would.name
+	}
+	hint := ""
+	if would.name != "" {
+		hint = fmt.Sprintf(" The rule alone would have said %s (%s).", would.name, would.class)
+	}
+	d.guard("EXPLORATORY", Inconclusive, "the run is exploratory", len(d.r.Exploratory) > 0,
+		"An exploratory run decides nothing: "+strings.Join(d.r.Exploratory, "; ")+"."+hint)
+	d.guard("PROVISIONAL", Inconclusive, "a host limit made figures provisional", d.r.Host.Worst == protocol.ActionProvisional,
+		"The machine was not quiet enough for its timings to count: "+d.breaches(protocol.ActionProvisional)+"."+hint)
+	if d.v.Outcome != "" {
+		for i := range steps {
+			steps[i].Note = "not reached; shown for information"
+		}
+	}
+	d.v.Trace = append(d.v.Trace, steps...)
+	if d.v.Outcome == "" {
+		broken := d.brokenVetoes()
+		d.guard("VETOED", NoGo, "the rule says go and a veto is broken", would.class == Go && len(broken) > 0,
+			"The rule says "+would.name+", but a veto is broken: "+strings.Join(broken, ", "))
+	}
+	return would
+}
+
+func cutList(list []string, n int, empty string) string {
+	if len(list) == 0 {
+		return empty
+	}
+	if len(list) > n {
+		return fmt.Sprintf("%s; and %d more", strings.Join(list[:n], "; "), len(list)-n)
+	}
+	return strings.Join(list, "; ")
+}
+
+func (d *decision) checksWith(v check.Verdict) []string {
+	var out []string
+	for _, c := range d.r.Checks {
+		if c.Verdict != v {
+			continue
+		}
+		s := fmt.Sprintf("%s is %s", c.Name, c.Verdict)
+		if c.Message != "" {
+			s += " (" + cut(c.Message, 200) + ")"
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func cut(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return s
+}
+
+func (d *decision) breaches(action string) string {
+	var out []string
+	for _, b := range d.r.Host.Breaches {
+		if b.Action == action {
+			s := b.First
+			if b.Times > 1 {
+				s += fmt.Sprintf(" (%d times)", b.Times)
+			}
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// rule evaluates the protocol's outcomes in order. A name that has no value
+// makes the whole rule unevaluable from there on: it is neither true nor false.
+func (d *decision) rule() (branch, []Step) {
+	var b branch
+	var steps []Step
+	scope := d.p.OutcomeScope()
+	for _, o := range d.p.Decision.Outcomes {
+		step := Step{Outcome: o.Name, Class: Class(o.Class), Condition: o.When, Result: "not reached"}
+		if b.name != "" || len(b.missing) > 0 {
+			steps = append(steps, step)
+			continue
+		}
+		if o.When == "" {
+			step.Result = "true"
+			b = branch{name: o.Name, class: Class(o.Class), why: d.why(o)}
+			steps = append(steps, step)
+			continue
+		}
+		c, err := protocol.Compile(o.When, scope)
+		if err != nil {
+			b.missing = append(b.missing, fmt.Sprintf("outcome %s: %v", o.Name, err))
+			step.Result = "missing"
+			steps = append(steps, step)
+			continue
+		}
+		step.Values = d.named(d.values, c.Names)
+		ok, err := c.Eval(d.values)
+		var miss *protocol.MissingError
+		switch {
+		case errors.As(err, &miss):
+			step.Result = "missing"
+			for _, n := range miss.Names {
+				s := n
+				if why := d.absent[n]; why != "" {
+					s += " (" + why + ")"
+				}
+				b.missing = append(b.missing, s)
+			}
+		case err != nil:
+			step.Result = "missing"
+			b.missing = append(b.missing, err.Error())
+		case ok:
+			step.Result = "true"
+			b = branch{name: o.Name, class: Class(o.Class), why: d.why(o)}
+		default:
+			step.Result = "false"
+		}
+		steps = append(steps, step)
+	}
+	if b.name == "" && len(b.missing) == 0 {
+		// Lint demands a default; a rule without one must not pass by silence.
+		b.missing = []string{"no outcome of the rule applies"}
+	}
+	return b, steps
+}
+
+func (d *decision) why(o protocol.Outcome) string {
+	parts := []string{}
+	if o.Say != "" {
+		parts = append(parts, o.Say)
+	}
+	if broken := d.brokenVetoes(); len(broken) > 0 {
+		parts = append(parts, "Broken vetoes: "+strings.Join(broken, ", ")+".")
+	}
+	if broken := brokenRules(d.v.Gates); len(broken) > 0 {
+		parts = append(parts, "Broken gates: "+strings.Join(broken, ", ")+".")
+	}
+	if len(parts) == 0 {
+		return "The rule's outcome is " + o.Name + "."
+	}
+	return strings.Join(parts, " ")
+}
+
+func (d *decision) brokenVetoes() []string { return brokenRules(d.v.Vetoes) }
+
+func brokenRules(rules []RuleResult) []string {
+	var out []string
+	for _, r := range rules {
+		if r.Judged && r.State != Holds {
+			s := r.Rule
+			if r.Cell != protocol.NoFactors {
+				s += " in " + r.Cell
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (d *decision) named(values protocol.Named, names []string) []Value {
+	var out []Value
+	for _, n := range names {
+		v := Value{Name: n, Num: analysis.Number(math.NaN())}
+		switch x := values[n].(type) {
+		case float64:
+			v.Num = analysis.Number(x)
+		case bool:
+			b := x
+			v.Bool, v.Num = &b, 0
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// evaluateRules works out gates and vetoes and everything that outcomes may
+// name.
+func (d *decision) evaluateRules() {
+	d.values, d.absent = protocol.Named{}, map[string]string{}
+	if !d.r.Clear {
+		return
+	}
+	d.v.Vetoes = d.rules(d.p.Vetoes)
+	d.v.Gates = d.rules(d.p.Gates)
+	d.fold("veto", d.p.Vetoes, d.v.Vetoes)
+	d.fold("gate", d.p.Gates, d.v.Gates)
+	d.primary()
+	if cells := d.p.PrimaryCells(); len(cells) == 1 {
+		for i := range d.p.Metrics {
+			m := &d.p.Metrics[i]
+			values, why := ruleValues(d.r.Cell(cells[0].Name).Metric(m.Name), m, &protocol.Rule{Arm: d.p.Primary.Treatment, Statistic: protocol.StatMean})
+			for n := range protocol.RuleScope(protocol.StatMean) {
+				name := "effect." + m.Name + "." + n
+				if v, ok := values[n]; ok {
+					d.values[name] = v
+				} else {
+					d.absent[name] = why
+				}
+			}
+		}
+	}
+}
+
+// fold makes one truth per rule over its cells, and any or all over the rules.
+// For a veto true means tripped, for a gate true means passed. A cell without
+// an answer leaves the name without a value, unless another cell has already
+// settled it the bad way.
+func (d *decision) fold(kind string, rules []protocol.Rule, results []RuleResult) {
+	bad := func(b bool) bool { return b == (kind == "veto") }
+	sum, sumMissing := !bad(true), ""
+	for _, rule := range rules {
+		name := kind + "." + rule.Name
+		good := !bad(true)
+		value, missing, judged := good, "", 0
+		for _, res := range results {
+			if res.Rule != rule.Name || !res.Judged {
+				continue
+			}
+			judged++
+			switch res.State {
+			case Broken:
+				value = !good
+			case Missing:
+				missing = fmt.Sprintf("cell %s: %s", res.Cell, res.Missing)
+			}
+		}
+		if judged == 0 && rule.Class != protocol.ClassStress {
+			missing = "no judged cell"
+		}
+		if value == good && missing != "" {
+			d.absent[name] = missing
+			if sumMissing == "" {
+				sumMissing = rule.Name + ": " + missing
+			}
+			continue
+		}
+		d.values[name] = value
+		if value != good && rule.Class != protocol.ClassStress {
+			sum = value
+		}
+	}
+	all := map[string]string{"veto": "veto.any", "gate": "gate.all"}[kind]
+	if sum == !bad(true) && sumMissing != "" {
+		d.absent[all] = sumMissing
+		return
+	}
+	d.values[all] = sum
+}
+
+func (d *decision) rules(rules []protocol.Rule) []RuleResult {
+	var out []RuleResult
+	for i := range rules {
+		rule := &rules[i]
+		m := d.p.Metric(rule.Metric)
+		c, err := protocol.Compile(rule.Require, protocol.RuleScope(rule.Statistic))
+		for _, cell := range d.p.RuleCells(rule) {
+			res := RuleResult{Rule: rule.Name, Metric: rule.Metric, Cell: cell.Name, Arm: rule.Arm, Require: rule.Require, Because: rule.Because, Judged: rule.Judged(cell), State: Missing}
+			if err != nil {
+				res.Missing = err.Error()
+				out = append(out, res)
+				continue
+			}
+			values, why := ruleValues(d.r.Cell(cell.Name).Metric(rule.Metric), m, rule)
+			res.Values = d.named(values, c.Names)
+			ok, err := c.Eval(values)
+			switch {
+			case err != nil:
+				res.Missing = err.Error()
+				if why != "" {
+					res.Missing += " (" + why + ")"
+				}
+			case ok:
+				res.State = Holds
+			default:
+				res.State = Broken
+			}
+			out = append(out, res)
+		}
+	}
+	return out
+}
+
+// ruleValues are the names a rule's condition may consult, with why some are
+// not there.
+func ruleValues(cm *analysis.CellMetric, m *protocol.Metric, rule *protocol.Rule) (protocol.Named, string) {
+	v := protocol.Named{}
+	if cm == nil || len(cm.Arms) == 0 {
+		return v, "the cell has no figures"
+	}
+	ref, treat, c := &cm.Arms[0], cm.Arm(rule.Arm), cm.Against(rule.Arm)
+	if treat == nil || c == nil {
+		return v, fmt.Sprintf("arm %s has no figures", rule.Arm)
+	}
+	rounds := len(treat.Values)
+	if c.N < rounds {
+		return v, fmt.Sprintf("%d of %d rounds lack a value of %s", rounds-c.N, rounds, cm.Metric)
+	}
+	v["n"] = float64(c.N)
+	var a, b float64
+	switch rule.Statistic {
+	case protocol.StatPooled:
+		if c.Pooled == nil {
+			return v, "there are no pooled samples"
+		}
+		q := c.Pooled
+		a, b = float64(q.Ref), float64(q.Treat)
+		v["diff_low"], v["diff_high"] = float64(q.DiffCI.Low), float64(q.DiffCI.High)
+		v["ratio_low"], v["ratio_high"] = float64(q.RatioCI.Low), float64(q.RatioCI.High)
+	case protocol.StatMedian:
+		a, b = float64(ref.Median), float64(treat.Median)
+	case protocol.StatMax:
+		a, b = float64(ref.Max), float64(treat.Max)
+	case protocol.StatSum:
+		a, b = float64(ref.Sum), float64(treat.Sum)
+	default:
+		a, b = float64(ref.Mean), float64(treat.Mean)
+		if c.Paired != nil {
+			v["p"] = float64(c.Paired.P)
+			v["diff_low"], v["diff_high"] = float64(c.Paired.CI.Low), float64(c.Paired.CI.High)
+		}
+		if c.RatioCI != nil {
+			v["ratio_low"], v["ratio_high"] = float64(c.RatioCI.Low), float64(c.RatioCI.High)
+		}
+		v["d"], v["dz"] = towardsBetter(m, float64(c.D)), towardsBetter(m, float64(c.Dz))
+	}
+	v["ref"], v["treat"], v["diff"] = a, b, b-a
+	if a != 0 {
+		v["ratio"], v["change"] = b/a, (b-a)/math.Abs(a)
+	} else if b == 0 {
+		// Nothing against nothing, for instance no retries on either side.
+		v["ratio"], v["change"] = 1.0, 0.0
+	}
+	gain := towardsBetter(m, b-a)
+	v["better"], v["worse"] = gain > 0, gain < 0
+	return v, "the reference's value is zero, or a test could not be computed"
+}
+
+// towardsBetter is the value with the sign turned so that positive means that
+// the treatment is better.
+func towardsBetter(m *protocol.Metric, x float64) float64 {
+	if m.Better == "lower" {
+		return -x
+	}
+	return x
+}
+
+// primary names the confirmatory result. With several cells the weakest speaks
+// for all; better and meets_floor must hold in every one.
+func (d *decision) primary() {
+	q, pr := d.p.Primary, d.r.Primary
+	if pr == nil {
+		return
+	}
+	m := d.p.Metric(q.Metric)
+	names := []string{"p", "d", "dz", "diff", "diff_low", "diff_high", "ratio", "change", "n", "significant", "better", "worse", "meets_floor"}
+	d.values["primary.alpha"] = q.Alpha
+	missing := ""
+	better, floor := true, true
+	var weak *analysis.Comparison
+	var weakCell analysis.PrimaryCell
+	for _, pc := range pr.Cells {
+		c := d.r.Cell(pc.Cell).Metric(q.Metric).Against(q.Treatment)
+		if pc.Missing != "" || c == nil || math.IsNaN(float64(pc.AdjustedP)) {
+			missing = fmt.Sprintf("cell %s: %s", pc.Cell, pc.Missing)
+			continue
+		}
+		better = better && c.Better
+		floor = floor && meetsFloor(q.Floor, m, c)
+		if pc.Cell == pr.Weakest {
+			weak, weakCell = c, pc
+		}
+	}
+	if missing != "" || weak == nil {
+		for _, n := range names {
+			d.absent["primary."+n] = missing
+		}
+		return
+	}
+	set := func(name string, v any) { d.values["primary."+name] = v }
+	set("p", float64(weakCell.AdjustedP))
+	set("d", towardsBetter(m, float64(weak.D)))
+	set("dz", towardsBetter(m, float64(weak.Dz)))
+	set("diff", float64(weak.Diff))
+	set("diff_low", float64(weakCell.CI.Low))
+	set("diff_high", float64(weakCell.CI.High))
+	set("ratio", float64(weak.Ratio))
+	set("change", float64(weak.Change))
+	set("n", float64(weakCell.N))
+	set("significant", float64(weakCell.AdjustedP) < q.Alpha)
+	set("better", better)
+	set("worse", weak.Worse)
+	set("meets_floor", floor)
+}
+
+// meetsFloor says whether the effect, in the direction that is better, reaches
+// the smallest one that matters. NaN never does.
+func meetsFloor(f protocol.Floor, m *protocol.Metric, c *analysis.Comparison) bool {
+	switch {
+	case f.D > 0:
+		return towardsBetter(m, float64(c.D)) >= f.D
+	case f.Dz > 0:
+		return towardsBetter(m, float64(c.Dz)) >= f.Dz
+	case f.Change > 0:
+		return towardsBetter(m, float64(c.Change)) >= f.Change
+	}
+	return c.Better
+}
+
+func (d *decision) notes() {
+	add := func(format string, args ...any) {
+		if s := fmt.Sprintf(format, args...); !slices.Contains(d.v.Notes, s) {
+			d.v.Notes = append(d.v.Notes, s)
+		}
+	}
+	for _, b := range d.r.Host.Breaches {
+		if b.Action == protocol.ActionWarn {
+			add("host: %s", b.First)
+		}
+	}
+	if d.r.Primary == nil {
+		return
+	}
+	for _, pc := range d.r.Primary.Cells {
+		c := d.r.Cell(pc.Cell).Metric(d.r.Primary.Metric).Against(d.r.Primary.Treatment)
+		if c == nil {
+			continue
+		}
+		for _, n := range c.Notes {
+			add("%s: %s", pc.Cell, n)
+		}
+		if c.Order != nil && float64(c.Order.P) < 0.01 {
+			add("%s: which arm goes first in a round matters (p %.2g); the balanced order keeps it out of the comparison", pc.Cell, float64(c.Order.P))
+		}
+	}
+}

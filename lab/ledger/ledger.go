@@ -1,0 +1,404 @@
+// Package ledger keeps a run: an append-only folder in which nothing is ever
+// edited, chained by hashes from the lock to the last observation.
+//
+// It knows how to store, resume and verify; never what a value means or
+// whether a result is good.
+//
+// # The folder
+//
+//	lock.json            the frozen protocol
+//	environment.json     machine and build
+//	observations.jsonl   the chain: one record per line
+//	samples.bin          bulk samples, little-endian 64-bit, referred to by the chain
+//	results.json         what analyze computed
+//	verdict.json         what decide made of it
+//	seal.json            hashes of all of the above, written once at the end
+//	report.html          a page made from them; can be made again at any time
+//	scratch/             the trials' working folder, gone after the run
+//
+// # What holds
+//
+//  1. A record is appended by one write that ends in a newline. Bytes after
+//     the last newline are therefore the remains of a write that a crash cut
+//     off; they, and nothing else, may be dropped by a resume.
+//  2. Samples are written before the record that refers to them, and synced
+//     before it is synced.
+//  3. A round mark is written after everything of its round, and a sync
+//     follows: at the latest SyncEvery after the previous one, always at the
+//     end of a cell and of the run. A power failure can therefore cost the
+//     rounds of at most that stretch; a kill costs at most the trial under way.
+//  4. A run is sealed once. A sealed folder is never written again, but for
+//     pages.
+//
+// Records after the last synced mark may survive a power failure while their
+// samples do not; resume drops such records, counts the bytes and says so in
+// the chain. A record before a mark whose samples are wrong is damage.
+//
+// Rejected: a sync per trial (it would put disk traffic between the trials
+// of a round, where they are compared), and one file per trial (a directory
+// sync each, and no order of its own).
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assaylab/assay/lab/host"
+	"github.com/assaylab/assay/lab/protocol"
+	"github.com/assaylab/assay/lab/trial"
+)
+
+// SchemaVersion is the version of the run folder that this package writes and
+// the newest that it reads.
+const SchemaVersion = 1
+
+// SyncEvery is the longest stretch of short rounds between two syncs.
+const SyncEvery = 100 * time.Millisecond
+
+// Names of the files in a run folder.
+const (
+	LockFile         = "lock.json"
+	EnvironmentFile  = "environment.json"
+	ObservationsFile = "observations.jsonl"
+	SamplesFile      = "samples.bin"
+	ResultsFile      = "results.json"
+	VerdictFile      = "verdict.json"
+	SealFile         = "seal.json"
+	ReportFile       = "report.html"
+	ScratchDir       = "scratch"
+)
+
+var (
+	errMalformed = errors.New("not a line that assay wrote")
+	errChanged   = errors.New("was changed: its bytes do not match its own hash")
+)
+
+// ErrNotRun is returned when a folder is not a run folder.
+var ErrNotRun = errors.New("not a run folder")
+
+// ErrSealed is returned when a finished run is asked to go on.
+var ErrSealed = errors.New("the run is finished and sealed")
+
+// ErrNewer is returned for a folder that a newer assay wrote.
+var ErrNewer = errors.New("written by a newer assay")
+
+// Run is what a folder holds, read once.
+type Run struct {
+	Dir      string
+	Lock     *protocol.Lock
+	Protocol *protocol.Protocol
+	Records  []Record
+	Sealed   bool
+
+	head        string // sum of the last record
+	chainBytes  int64  // of observations.jsonl up to the last whole record
+	tornBytes   int64  // after it
+	sampleBytes int64  // of samples.bin that records refer to
+}
+
+// Begin returns the first record.
+func (r *Run) Begin() *Begin { return r.Records[0].Begin }
+
+// Ended says whether the run ran to its end.
+func (r *Run) Ended() bool {
+	return len(r.Records) > 0 && r.Records[len(r.Records)-1].Kind == KindEnd
+}
+
+// Environment returns environment.json.
+func (r *Run) Environment() (*host.Provenance, error) {
+	b, err := os.ReadFile(filepath.Join(r.Dir, EnvironmentFile))
+	if err != nil {
+		return nil, err
+	}
+	env := &host.Provenance{}
+	return env, json.Unmarshal(b, env)
+}
+
+// Samples reads the samples that a reference names.
+func (r *Run) Samples(ref trial.SampleRef) ([]int64, error) {
+	f, err := os.Open(filepath.Join(r.Dir, SamplesFile))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readSamples(f, ref)
+}
+
+func readSamples(f io.ReaderAt, ref trial.SampleRef) ([]int64, error) {
+	b := make([]byte, 8*ref.Count)
+	if _, err := f.ReadAt(b, ref.Offset); err != nil {
+		return nil, fmt.Errorf("%s: samples %q at byte %d: %w", SamplesFile, ref.Name, ref.Offset, err)
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != ref.SHA256 {
+		return nil, fmt.Errorf("%s: samples %q at byte %d were changed", SamplesFile, ref.Name, ref.Offset)
+	}
+	return trial.DecodeSamples(b), nil
+}
+
+// Open reads a run folder for analysis. It returns ErrNotRun, ErrNewer, or an
+// *IntegrityError where the chain is broken; a torn tail of an unfinished run
+// is not an error.
+func Open(dir string) (*Run, error) {
+	r, problems, err := read(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(problems) > 0 {
+		return nil, &IntegrityError{dir, problems}
+	}
+	return r, nil
+}
+
+// Writer appends to a run folder. It is not for concurrent use.
+type Writer struct {
+	run      *Run
+	chain    *os.File
+	samples  *os.File
+	lastSync time.Time
+	broken   error
+}
+
+// Create makes the run folder and its first record. The folder must not hold
+// anything but the remains of a Create that was cut off before that record.
+func Create(dir string, lock *protocol.Lock, p *protocol.Protocol, env *host.Provenance, now time.Time) (*Writer, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	for _, e := range entries {
+		if !remains(dir, e) {
+			return nil, fmt.Errorf("run folder %s is not empty; give another with -o, or go on with: assay resume %s", dir, dir)
+		}
+	}
+	envBytes, err := json.MarshalIndent(env, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	envBytes = append(envBytes, '\n')
+	if err := WriteFile(filepath.Join(dir, LockFile), lock.Bytes()); err != nil {
+		return nil, err
+	}
+	if err := WriteFile(filepath.Join(dir, EnvironmentFile), envBytes); err != nil {
+		return nil, err
+	}
+	w := &Writer{run: &Run{Dir: dir, Lock: lock, Protocol: p, head: lock.Digest}}
+	if err := w.open(); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(envBytes)
+	if err := w.Append(Record{Kind: KindBegin, Begin: &Begin{
+		Schema: SchemaVersion, Lock: lock.Digest, Environment: hex.EncodeToString(sum[:]), Time: now.UTC(),
+	}}); err != nil {
+		return nil, err
+	}
+	if err := w.Sync(); err != nil {
+		return nil, err
+	}
+	return w, syncDir(dir)
+}
+
+// remains says whether an entry is one that a Create left which never got as
+// far as the first record.
+func remains(dir string, e fs.DirEntry) bool {
+	if Exists(dir) {
+		return false
+	}
+	known := []string{LockFile, EnvironmentFile, ObservationsFile, SamplesFile, ScratchDir}
+	return slices.Contains(known, e.Name()) || strings.HasPrefix(e.Name(), ".")
+}
+
+// Resume opens an unfinished run for appending, after dropping what a crash
+// cut off, and says so in the chain. It returns ErrSealed for a finished run.
+func Resume(dir, tool string, now time.Time) (*Writer, error) {
+	r, problems, err := read(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(problems) > 0 {
+		return nil, &IntegrityError{dir, problems}
+	}
+	if r.Sealed {
+		return nil, fmt.Errorf("%s: %w; its verdict stands in %s", dir, ErrSealed, VerdictFile)
+	}
+	dropped := r.tornBytes
+	w := &Writer{run: r}
+	if err := w.open(); err != nil {
+		return nil, err
+	}
+	if err := w.chain.Truncate(r.chainBytes); err != nil {
+		return nil, err
+	}
+	if err := w.samples.Truncate(r.sampleBytes); err != nil {
+		return nil, err
+	}
+	if r.Ended() {
+		return w, nil
+	}
+	if err := w.Append(Record{Kind: KindResume, Resume: &Resumption{Time: now.UTC(), Tool: tool, Dropped: dropped}}); err != nil {
+		return nil, err
+	}
+	return w, w.Sync()
+}
+
+func (w *Writer) open() (err error) {
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if w.chain, err = os.OpenFile(filepath.Join(w.run.Dir, ObservationsFile), flags, 0o644); err != nil {
+		return fmt.Errorf("run folder: %w", err)
+	}
+	if w.samples, err = os.OpenFile(filepath.Join(w.run.Dir, SamplesFile), flags, 0o644); err != nil {
+		w.chain.Close()
+		return fmt.Errorf("run folder: %w", err)
+	}
+	return nil
+}
+
+// Run is what has been written so far. It grows with each Append.
+func (w *Writer) Run() *Run { return w.run }
+
+// Append writes a record. A trial's bulk samples are written first and
+// replaced by references. After an error the writer refuses everything: what
+// has been written is whole and can be resumed.
+func (w *Writer) Append(rec Record) error {
+	if w.broken != nil {
+		return w.broken
+	}
+	if rec.Trial != nil {
+		if err := w.storeSamples(rec.Trial); err != nil {
+			return err
+		}
+	}
+	line, sum, err := encodeLine(w.run.head, len(w.run.Records), &rec)
+	if err != nil {
+		return err
+	}
+	if err := w.write(w.chain, line, w.run.chainBytes); err != nil {
+		return err
+	}
+	w.run.head = sum
+	w.run.chainBytes += int64(len(line))
+	w.run.Records = append(w.run.Records, rec)
+	return nil
+}
+
+func (w *Writer) storeSamples(obs *trial.Observation) error {
+	for _, name := range sortedNames(obs.Bulk) {
+		b := trial.EncodeSamples(obs.Bulk[name])
+		if err := w.write(w.samples, b, w.run.sampleBytes); err != nil {
+			return err
+		}
+		sum := sha256.Sum256(b)
+		obs.Samples = append(obs.Samples, trial.SampleRef{
+			Name: name, Offset: w.run.sampleBytes, Count: len(obs.Bulk[name]), SHA256: hex.EncodeToString(sum[:]),
+		})
+		w.run.sampleBytes += int64(len(b))
+	}
+	obs.Bulk = nil
+	return nil
+}
+
+// write appends whole or not at all, as far as the file system allows.
+func (w *Writer) write(f *os.File, b []byte, end int64) error {
+	if _, err := f.Write(b); err != nil {
+		_ = f.Truncate(end)
+		w.broken = fmt.Errorf("writing %s: %w; what was measured so far is safe, go on with: assay resume %s", filepath.Base(f.Name()), err, w.run.Dir)
+		return w.broken
+	}
+	return nil
+}
+
+// EndRound writes the mark of a finished round, and syncs when the last sync
+// is SyncEvery ago or force is set.
+func (w *Writer) EndRound(m RoundMark, force bool) error {
+	if err := w.Append(Record{Kind: KindRound, Round: &m}); err != nil {
+		return err
+	}
+	if !force && time.Since(w.lastSync) < SyncEvery {
+		return nil
+	}
+	return w.Sync()
+}
+
+// Sync puts everything written so far on disk, samples first.
+func (w *Writer) Sync() error {
+	if w.broken != nil {
+		return w.broken
+	}
+	for _, f := range []*os.File{w.samples, w.chain} {
+		if err := f.Sync(); err != nil {
+			// After a failed sync the page cache no longer says what is on disk.
+			w.broken = fmt.Errorf("syncing %s: %w; go on with: assay resume %s", filepath.Base(f.Name()), err, w.run.Dir)
+			return w.broken
+		}
+	}
+	w.lastSync = time.Now()
+	return nil
+}
+
+// Close syncs and closes.
+func (w *Writer) Close() error {
+	err := w.Sync()
+	return errors.Join(err, w.chain.Close(), w.samples.Close())
+}
+
+// WriteFile replaces a file so that a crash leaves the old or the new one:
+// write beside it, sync, rename, sync the folder.
+func WriteFile(path string, b []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	if _, err = tmp.Write(b); err == nil {
+		if err = tmp.Chmod(0o644); err == nil {
+			err = tmp.Sync()
+		}
+	}
+	if err := errors.Join(err, tmp.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+func sortedNames(m map[string][]int64) []string {
+	return slices.Sorted(maps.Keys(m))
+}
+
+// Exists says whether the folder holds a run that has begun: at least one whole
+// record.
+func Exists(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, ObservationsFile))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	first := make([]byte, 64<<10)
+	n, _ := io.ReadFull(f, first)
+	return bytes.IndexByte(first[:n], '\n') >= 0
+}

@@ -1,0 +1,604 @@
+package trial
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/assaylab/assay/internal/spawn"
+	"github.com/assaylab/assay/lab/protocol"
+)
+
+// sampleTree is how often a trial's process tree is looked at when its peak
+// memory is asked for. Peaks of single processes are exact; only their sum
+// depends on it.
+const sampleTree = 10 * time.Millisecond
+
+// drainGrace is how long output is waited for after everything that could
+// write it has been killed.
+const drainGrace = time.Second
+
+// hangGrace is how long a Go function may run on after its time-out in shared
+// isolation, where nothing can kill it.
+const hangGrace = 10 * time.Second
+
+// ErrHang is returned when a Go function in shared isolation did not return
+// after its time-out. The harness cannot go on: the function still runs.
+var ErrHang = errors.New("arm function still runs after its time-out")
+
+// Executor runs trials of one protocol, one at a time. It owns the scratch
+// folder:
+//
+//	scratch/arms/ARM     lives as long as the run ($ASSAY_ARM_DIR)
+//	scratch/arms/ARM/src the worktree of an arm with a rev
+//	scratch/trial/ARM    emptied before each trial ($ASSAY_SCRATCH), so that a
+//	                     round's check still sees what all its arms left
+//	scratch/out          what the running trial reports ($ASSAY_OUT)
+type Executor struct {
+	p        *protocol.Protocol
+	funcs    Funcs
+	launcher *spawn.Launcher
+	scratch  string
+	dir      string // of the protocol file
+	study    string
+	memory   bool
+	stdout   bool
+	arms     map[string]*armState
+}
+
+type armState struct {
+	arm     *protocol.Arm
+	ready   bool
+	env     []string // of the harness, plus the arm's own
+	dir     string   // working directory
+	path    string   // program, looked up
+	scratch string
+	home    string
+}
+
+// Options are what an Executor needs beside the protocol.
+type Options struct {
+	Scratch  string // created if missing
+	Dir      string // of the protocol file; commands run there
+	Study    string // name a re-executed program finds its functions by
+	Funcs    Funcs
+	Revs     map[string]string // arm to commit, from the lock's receipts
+	Launcher *spawn.Launcher   // used and not closed; one is started where nil
+}
+
+// NewExecutor prepares the folders. Close must be called.
+func NewExecutor(p *protocol.Protocol, o Options) (*Executor, error) {
+	scratch, err := filepath.Abs(o.Scratch)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Executor{p: p, funcs: o.Funcs, scratch: scratch, dir: dir, study: o.Study, launcher: o.Launcher, arms: map[string]*armState{}}
+	for _, m := range p.Metrics {
+		e.memory = e.memory || m.Source == protocol.SourcePeakMemory
+		e.stdout = e.stdout || slices.Contains([]string{protocol.SourceJSON, protocol.SourceGoBench, protocol.SourceSamples}, m.Source)
+	}
+	for _, c := range p.Checks {
+		e.stdout = e.stdout || c.Reported
+	}
+	for _, d := range []string{"arms", "trial", "out"} {
+		if err := os.MkdirAll(filepath.Join(scratch, d), 0o755); err != nil {
+			return nil, fmt.Errorf("scratch folder: %w", err)
+		}
+	}
+	if e.launcher == nil {
+		if e.launcher, err = spawn.Start(); err != nil {
+			return nil, fmt.Errorf("starting the launcher: %w", err)
+		}
+	}
+	for i := range p.Arms {
+		a := &p.Arms[i]
+		s := &armState{arm: a, scratch: filepath.Join(scratch, "trial", a.Name), home: filepath.Join(scratch, "arms", a.Name)}
+		s.dir = filepath.Join(dir, a.Dir)
+		if a.Rev != "" {
+			s.dir = filepath.Join(s.home, "src", a.Dir)
+		}
+		s.env = os.Environ()
+		s.env = slices.DeleteFunc(s.env, func(kv string) bool { return strings.HasPrefix(kv, "ASSAY_") })
+		for _, k := range slices.Sorted(maps.Keys(a.Env)) {
+			s.env = append(s.env, k+"="+a.Env[k])
+		}
+		for _, d := range []string{s.scratch, s.home} {
+			if err := os.MkdirAll(d, 0o755); err != nil {
+				return nil, fmt.Errorf("scratch folder: %w", err)
+			}
+		}
+		if a.Rev != "" {
+			if err := e.worktree(s, o.Revs[a.Name]); err != nil {
+				return nil, fmt.Errorf("arm %s: %w", a.Name, err)
+			}
+		}
+		e.arms[a.Name] = s
+	}
+	return e, nil
+}
+
+// Launcher is the launcher in use, for figures about it.
+func (e *Executor) Launcher() *spawn.Launcher { return e.launcher }
+
+// worktree checks the arm's revision out, unless an earlier part of this run
+// already did.
+func (e *Executor) worktree(s *armState, commit string) error {
+	src := filepath.Join(s.home, "src")
+	if _, err := os.Stat(src); err == nil {
+		return nil
+	}
+	rev := commit
+	if rev == "" {
+		rev = s.arm.Rev
+	}
+	out, err := exec.Command("git", "-C", e.dir, "worktree", "add", "--detach", "--force", src, rev).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("git worktree for %s: %v: %s", s.arm.Rev, err, bytes.TrimSpace(out))
+	}
+	// The protocol's folder may be below the top of the repository.
+	if prefix, err := exec.Command("git", "-C", e.dir, "rev-parse", "--show-prefix").Output(); err == nil {
+		s.dir = filepath.Join(src, strings.TrimSpace(string(prefix)), s.arm.Dir)
+	}
+	return nil
+}
+
+// Setup runs the arm's setup line once. Its error ends the run: an arm that
+// could not be built has nothing to measure.
+func (e *Executor) Setup(ctx context.Context, arm string) error {
+	s := e.arms[arm]
+	if s.ready {
+		return nil
+	}
+	if s.arm.Setup != "" {
+		if out, err := e.hook(ctx, s, s.arm.Setup, "setup", protocol.Cell{}, Slot{Arm: arm}, true); err != nil {
+			return fmt.Errorf("setup of arm %s: %w%s", arm, err, indent(out))
+		}
+	}
+	s.ready = true
+	return nil
+}
+
+func indent(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return ""
+	}
+	return "\n    " + strings.ReplaceAll(s, "\n", "\n    ")
+}
+
+// Close runs the clean-up lines of the arms that were set up, ends every
+// process that is left and removes the scratch folder. It returns the first
+// error, after having tried everything.
+func (e *Executor) Close(ctx context.Context) error {
+	var errs []error
+	for _, a := range e.p.Arms {
+		s := e.arms[a.Name]
+		if s == nil {
+			continue
+		}
+		if s.ready && a.Cleanup != "" {
+			if out, err := e.hook(ctx, s, a.Cleanup, "cleanup", protocol.Cell{}, Slot{Arm: a.Name}, false); err != nil {
+				errs = append(errs, fmt.Errorf("clean-up of arm %s: %w%s", a.Name, err, indent(out)))
+			}
+		}
+		if a.Rev != "" {
+			src := filepath.Join(s.home, "src")
+			if out, err := exec.Command("git", "-C", e.dir, "worktree", "remove", "--force", src).CombinedOutput(); err != nil {
+				errs = append(errs, fmt.Errorf("removing the worktree of arm %s: %v: %s", a.Name, err, bytes.TrimSpace(out)))
+			}
+		}
+	}
+	if e.launcher != nil {
+		errs = append(errs, e.launcher.Close())
+	}
+	errs = append(errs, os.RemoveAll(e.scratch))
+	return errors.Join(errs...)
+}
+
+// Run executes one trial. A trial that fails, crashes or runs out of time is an
+// observation like any other; an error means that the run cannot go on
+// (ErrHang, a cancelled context, a scratch folder that is gone).
+func (e *Executor) Run(ctx context.Context, slot Slot, cell protocol.Cell) (*Observation, error) {
+	s := e.arms[slot.Arm]
+	obs := &Observation{
+		Cell: slot.Cell, Round: slot.Round, Warmup: slot.Warmup, Slot: slot.Slot, Arm: slot.Arm, Seed: slot.Seed,
+		Status: StatusOK,
+	}
+	if err := emptyDir(s.scratch); err != nil {
+		return nil, err
+	}
+	if s.arm.Prepare != "" {
+		if out, err := e.hook(ctx, s, s.arm.Prepare, "prepare", cell, slot, false); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			obs.Start, obs.Status, obs.Exit = time.Now(), StatusPrepare, -1
+			obs.Notes = append(obs.Notes, "prepare: "+err.Error())
+			obs.Stderr = out
+			return obs, nil
+		}
+	}
+	obs.Start = time.Now()
+	var err error
+	if s.arm.Func != "" && e.p.Design.Isolation == protocol.IsolationShared {
+		err = e.runShared(ctx, s, slot, cell, obs)
+	} else {
+		err = e.runProcess(ctx, s, slot, cell, obs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return obs, nil
+}
+
+func (e *Executor) t(s *armState, slot Slot, cell protocol.Cell) *T {
+	t := &T{
+		Arm: slot.Arm, Cell: cell.Name, Round: slot.Round, Warmup: slot.Warmup, Slot: slot.Slot, Seed: slot.Seed,
+		Scratch: s.scratch, ArmDir: s.home, Env: s.arm.Env, Factors: map[string]string{},
+	}
+	for i, f := range cell.Factors() {
+		t.Factors[f] = cell.Levels[i]
+	}
+	return t
+}
+
+func (e *Executor) runShared(ctx context.Context, s *armState, slot Slot, cell protocol.Cell, obs *Observation) error {
+	limit := e.p.TimeoutIn(s.arm, cell)
+	inner, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	// The function writes into an observation of its own, which is taken over
+	// only once it has returned.
+	mine := *obs
+	done := make(chan struct{})
+	before := selfUsage()
+	go func() {
+		defer close(done)
+		e.t(s, slot, cell).call(inner, e.funcs.Arms[s.arm.Func], &mine)
+	}()
+	select {
+	case <-done:
+	case <-inner.Done():
+		select {
+		case <-done:
+		case <-time.After(hangGrace):
+			return fmt.Errorf("arm %s, cell %s, round %d: %w of %s; use isolation: process, or make it heed its context", slot.Arm, slot.Cell, slot.Round, ErrHang, limit)
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	*obs = mine
+	after := selfUsage()
+	obs.Usage.User, obs.Usage.System = after.User-before.User, after.System-before.System
+	if inner.Err() != nil {
+		obs.Status = StatusTimeout
+	}
+	return nil
+}
+
+func selfUsage() Usage {
+	var ru syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {
+		return Usage{}
+	}
+	return Usage{User: time.Duration(ru.Utime.Nano()), System: time.Duration(ru.Stime.Nano())}
+}
+
+// runProcess runs a command, or this program again for one Go function.
+func (e *Executor) runProcess(ctx context.Context, s *armState, slot Slot, cell protocol.Cell, obs *Observation) error {
+	out := filepath.Join(e.scratch, "out", "report.jsonl")
+	phase := "measure"
+	if slot.Warmup {
+		phase = "warmup"
+	}
+	env := e.env(s, phase, cell, slot, out)
+	cmd := spawn.Cmd{Env: env, Dir: s.dir, Timeout: e.p.TimeoutIn(s.arm, cell)}
+	switch {
+	case s.arm.Func != "":
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		spec, err := json.Marshal(childSpec{Func: s.arm.Func, T: e.t(s, slot, cell)})
+		if err != nil {
+			return err
+		}
+		cmd.Path, cmd.Args = self, []string{self, e.study}
+		cmd.Env = append(cmd.Env, childVar+"="+string(spec))
+	case s.arm.Shell != "":
+		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", s.arm.Shell}
+	default:
+		cmd.Args = make([]string, len(s.arm.Command))
+		for i, a := range s.arm.Command {
+			cmd.Args[i] = expand(a, env)
+		}
+		if s.path == "" {
+			path, err := spawn.Look(cmd.Args[0], env, s.dir)
+			if err != nil {
+				obs.Status, obs.Exit = StatusNoStart, -1
+				obs.Notes = append(obs.Notes, err.Error())
+				return nil
+			}
+			s.path = path
+		}
+		cmd.Path = s.path
+	}
+	if e.memory {
+		cmd.SampleTree = sampleTree
+	}
+	err := e.execute(ctx, cmd, s, obs, e.stdout && s.arm.Func == "")
+	if err != nil {
+		return err
+	}
+	rep := newReport(obs, s.scratch)
+	rep.bench = map[string]int{}
+	rep.readOut(out)
+	if rep.timed > 0 {
+		obs.Usage.Wall = rep.timed
+	}
+	e.clearOut()
+	if obs.Status != StatusOK {
+		// What a failed trial printed may be half a figure.
+		obs.Values, obs.Bench, obs.Bulk = nil, nil, nil
+	}
+	return nil
+}
+
+func (e *Executor) clearOut() { _ = emptyDir(filepath.Join(e.scratch, "out")) }
+
+// execute runs the command and fills in how it ended and what it used.
+func (e *Executor) execute(ctx context.Context, cmd spawn.Cmd, s *armState, obs *Observation, readStdout bool) error {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errPipe, err := capture(stderrTail, 0, nil)
+	if err != nil {
+		return err
+	}
+	defer errPipe.close()
+	cmd.Stderr = errPipe.w
+	var outPipe *captured
+	if readStdout {
+		if outPipe, err = capture(0, MaxOutput, cancel); err != nil {
+			return err
+		}
+		defer outPipe.close()
+		cmd.Stdout = outPipe.w
+	}
+	res, err := e.launcher.Run(inner, cmd)
+	stderr := errPipe.finish()
+	var stdout []byte
+	over := false
+	if outPipe != nil {
+		stdout = outPipe.finish()
+		over = outPipe.over
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil && !over {
+		obs.Status, obs.Exit = StatusNoStart, -1
+		obs.Notes = append(obs.Notes, err.Error())
+		return nil
+	}
+	obs.Exit = res.Exit
+	obs.Usage = Usage{
+		Wall: res.Wall, User: res.User, System: res.System,
+		Switches: res.VoluntarySwitches + res.InvoluntarySwitches, Faults: res.MajorFaults,
+	}
+	if e.memory {
+		obs.Usage.PeakMemory = res.PeakMemory()
+	}
+	if res.Signal != 0 {
+		obs.Signal = signalName(res.Signal)
+	}
+	switch {
+	case over:
+		obs.Status = StatusOutput
+		obs.Notes = append(obs.Notes, fmt.Sprintf("printed more than %d MiB on stdout and was killed; write bulk data to a file and name it in $ASSAY_OUT", MaxOutput>>20))
+	case res.TimedOut:
+		obs.Status = StatusTimeout
+		obs.Notes = append(obs.Notes, fmt.Sprintf("killed with its process group after %s", cmd.Timeout))
+	case !slices.Contains(s.arm.OKExit, res.Exit):
+		obs.Status = StatusFailed
+		if res.Signal != 0 {
+			obs.Notes = append(obs.Notes, "ended by "+obs.Signal)
+		} else {
+			obs.Notes = append(obs.Notes, fmt.Sprintf("exit status %d", res.Exit))
+		}
+	}
+	if obs.Status != StatusOK {
+		obs.Stderr = strings.ToValidUTF8(string(stderr), "?")
+	}
+	if outPipe != nil {
+		newReport(obs, s.scratch).read(bytes.NewReader(stdout), "stdout", false)
+	}
+	return nil
+}
+
+func signalName(s syscall.Signal) string {
+	names := map[syscall.Signal]string{
+		syscall.SIGKILL: "SIGKILL", syscall.SIGSEGV: "SIGSEGV", syscall.SIGABRT: "SIGABRT", syscall.SIGTERM: "SIGTERM",
+		syscall.SIGPIPE: "SIGPIPE", syscall.SIGBUS: "SIGBUS", syscall.SIGFPE: "SIGFPE", syscall.SIGILL: "SIGILL", syscall.SIGINT: "SIGINT",
+	}
+	if n, ok := names[s]; ok {
+		return n
+	}
+	return "signal " + strconv.Itoa(int(s))
+}
+
+// captured is one end of a pipe that a goroutine empties, keeping the last
+// tail bytes, or everything up to a limit beyond which stop is called.
+type captured struct {
+	r, w  *os.File
+	buf   []byte
+	over  bool
+	ended chan struct{}
+}
+
+func capture(tail, limit int, stop func()) (*captured, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	c := &captured{r: r, w: w, ended: make(chan struct{})}
+	go func() {
+		defer close(c.ended)
+		chunk := make([]byte, 32<<10)
+		for {
+			n, err := c.r.Read(chunk)
+			if !c.over {
+				c.buf = append(c.buf, chunk[:n]...)
+			}
+			switch {
+			case limit > 0 && len(c.buf) > limit && !c.over:
+				c.over, c.buf = true, nil
+				stop()
+			case tail > 0 && len(c.buf) > 2*tail:
+				c.buf = append(c.buf[:0], c.buf[len(c.buf)-tail:]...)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return c, nil
+}
+
+// finish waits for the end of the output and returns what was kept.
+func (c *captured) finish() []byte {
+	c.w.Close()
+	// Whoever could still hold the pipe has been killed, but for a process
+	// that no signal reaches; it must not hold the run.
+	_ = c.r.SetReadDeadline(time.Now().Add(drainGrace))
+	<-c.ended
+	return c.buf
+}
+
+func (c *captured) close() {
+	c.w.Close()
+	c.r.Close()
+}
+
+// hook runs one of an arm's untimed shell lines and returns what it printed.
+func (e *Executor) hook(ctx context.Context, s *armState, line, phase string, cell protocol.Cell, slot Slot, keep bool) (string, error) {
+	out := filepath.Join(e.scratch, "out", "report.jsonl")
+	tmp, err := os.CreateTemp(filepath.Join(e.scratch, "out"), "hook")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(tmp.Name())
+	defer tmp.Close()
+	env := e.env(s, phase, cell, slot, out)
+	if phase == "setup" || phase == "cleanup" {
+		env = append(env, "ASSAY_SCRATCH="+s.home)
+	}
+	res, err := e.launcher.Run(ctx, spawn.Cmd{
+		Path: "/bin/sh", Args: []string{"sh", "-c", line}, Env: env, Dir: s.dir, Stdout: tmp, Stderr: tmp,
+		Timeout: protocol.DefaultTimeout, Keep: keep,
+	})
+	said := fileTail(tmp, stderrTail)
+	switch {
+	case ctx.Err() != nil:
+		return said, ctx.Err()
+	case err != nil:
+		return said, err
+	case res.TimedOut:
+		return said, fmt.Errorf("%q: killed after %s", line, protocol.DefaultTimeout)
+	case res.Exit != 0:
+		return said, fmt.Errorf("%q: exit status %d", line, res.Exit)
+	}
+	return said, nil
+}
+
+func fileTail(f *os.File, n int64) string {
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	b := make([]byte, min(n, info.Size()))
+	if _, err := f.ReadAt(b, info.Size()-int64(len(b))); err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	return strings.ToValidUTF8(string(b), "?")
+}
+
+// env is the environment of a trial or hook. ASSAY_PAD has a length that
+// depends on the trial's seed and place: where a program's stack begins depends
+// on the size of its environment, and a lucky place must not become an effect
+// (Mytkowicz et al. 2009).
+func (e *Executor) env(s *armState, phase string, cell protocol.Cell, slot Slot, out string) []string {
+	env := make([]string, 0, len(s.env)+len(cell.Levels)+12)
+	env = append(env, s.env...)
+	env = append(env,
+		"ASSAY_ARM="+slot.Arm, "ASSAY_CELL="+cell.Name, "ASSAY_ROUND="+strconv.Itoa(slot.Round), "ASSAY_SLOT="+strconv.Itoa(slot.Slot),
+		"ASSAY_SEED="+strconv.FormatUint(slot.Seed, 10), "ASSAY_PHASE="+phase, "ASSAY_SCRATCH="+s.scratch, "ASSAY_OUT="+out,
+		"ASSAY_ARM_DIR="+s.home, "ASSAY_PROTOCOL_DIR="+e.dir)
+	for i, f := range cell.Factors() {
+		env = append(env, protocol.FactorVar(f)+"="+cell.Levels[i])
+	}
+	if phase == "measure" || phase == "warmup" {
+		pad := splitMix(slot.Seed + uint64(slot.Slot))
+		env = append(env, "ASSAY_PAD="+strings.Repeat("x", int(pad.next()%4096)))
+	}
+	return env
+}
+
+// expand replaces ${NAME} by its value in env, the last one counting.
+func expand(s string, env []string) string {
+	if !strings.Contains(s, "${") {
+		return s
+	}
+	for _, kv := range slices.Backward(env) {
+		k, v, _ := strings.Cut(kv, "=")
+		s = strings.ReplaceAll(s, "${"+k+"}", v)
+	}
+	return s
+}
+
+// emptyDir removes what is in a folder and keeps the folder.
+func emptyDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("scratch folder: %w", err)
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return fmt.Errorf("scratch folder: %w", err)
+		}
+	}
+	return nil
+}
+
+// ScratchBytes is the size of everything in the scratch folder.
+func (e *Executor) ScratchBytes() (int64, error) {
+	var n int64
+	err := filepath.WalkDir(e.scratch, func(_ string, d os.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, os.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n, err
+}
