@@ -285,13 +285,13 @@ func sumOf(xs []float64) float64 {
 func compareArms(cd *cellData, m *protocol.Metric, refArm, arm *armData, refVals, vals []float64, level float64, seed uint64) Comparison {
 	c := Comparison{Arm: arm.arm, Diff: nan, Change: nan, Ratio: nan, D: nan, G: nan, Dz: nan}
 	var ref, treat []float64
-	var first []bool
+	var refSlot, slot []int
 	for i := range vals {
 		if math.IsNaN(vals[i]) || math.IsNaN(refVals[i]) {
 			continue
 		}
 		ref, treat = append(ref, refVals[i]), append(treat, vals[i])
-		first = append(first, arm.rounds[i].Slot < refArm.rounds[i].Slot)
+		refSlot, slot = append(refSlot, refArm.rounds[i].Slot), append(slot, arm.rounds[i].Slot)
 	}
 	c.N = len(ref)
 	if gap := len(vals) - c.N; gap > 0 {
@@ -326,7 +326,7 @@ func compareArms(cd *cellData, m *protocol.Metric, refArm, arm *armData, refVals
 		c.Notes = append(c.Notes, "one round only: no test")
 		return c
 	}
-	if t, err := stats.Paired(ref, treat, level); note("paired t", t.Notes, err) {
+	if t, err := stats.PairedSlots(ref, treat, refSlot, slot, level); note("paired t", t.Notes, err) {
 		c.Paired, c.DiffCI = tTest(t), interval(t.CI)
 	}
 	if t, err := stats.Welch(rm, tm, level); note("Welch t", t.Notes, err) {
@@ -342,9 +342,9 @@ func compareArms(cd *cellData, m *protocol.Metric, refArm, arm *armData, refVals
 	if est, ci, err := stats.BootstrapMeanRatio(ref, treat, level, ratioResamples, seed); err == nil {
 		c.Ratio, c.RatioCI = Number(est), interval(ci)
 	}
-	diffs := make([]float64, c.N)
+	diffs, first := make([]float64, c.N), make([]bool, c.N)
 	for i := range diffs {
-		diffs[i] = treat[i] - ref[i]
+		diffs[i], first[i] = treat[i]-ref[i], slot[i] < refSlot[i]
 	}
 	if t, err := stats.OrderEffect(diffs, first, level); err == nil {
 		c.Order = tTest(t)

@@ -71,7 +71,10 @@ func TestClearIsValidOnlyIfAllIsPass(t *testing.T) {
 		required := rapid.SliceOfN(names, 0, 3).Draw(t, "required")
 		results := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Result {
 			// Mostly passes, or a valid clearance would hardly ever be drawn.
-			v := rapid.OneOf(rapid.Just(Pass), rapid.Just(Pass), anyVerdict()).Draw(t, "verdict")
+			v := Pass
+			if rapid.IntRange(0, 9).Draw(t, "odd") == 9 {
+				v = anyVerdict().Draw(t, "verdict")
+			}
 			return Result{Name: names.Draw(t, "name"), Verdict: v, Operations: rapid.IntRange(0, 3).Draw(t, "operations")}
 		}), 0, 6).Draw(t, "results")
 

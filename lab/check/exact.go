@@ -222,7 +222,7 @@ func (h exactHistory[K, V]) judgeTorn(i int, keys map[K]*keyHistory[V], all *fin
 		case !k.explained(-1):
 		case k.found == to && !k.explained(i):
 			done = append(done, show(key))
-		case k.found != to && !k.overwritten(i, h.maybe[i].After):
+		case k.found != to && !k.overwritten(h.maybe[i].After):
 			missing = append(missing, show(key))
 		}
 	}
@@ -231,12 +231,12 @@ func (h exactHistory[K, V]) judgeTorn(i int, keys map[K]*keyHistory[V], all *fin
 	}
 }
 
-// overwritten says whether what was found can have covered the traces of
-// operation op in flight, called once the first after acknowledged operations
-// had been acknowledged.
-func (k *keyHistory[V]) overwritten(op, after int) bool {
-	if n := len(k.acked); n > 0 && k.acked[n-1].op >= after && k.acked[n-1].to == k.found {
+// overwritten says whether a later change can have covered the traces of an
+// operation in flight, called once the first after acknowledged operations had
+// been acknowledged. What was found is explained, and not by that operation.
+func (k *keyHistory[V]) overwritten(after int) bool {
+	if n := len(k.acked); n > 0 && k.acked[n-1].op >= after {
 		return true
 	}
-	return slices.ContainsFunc(k.maybe, func(c change[V]) bool { return c.op != op && c.to == k.found })
+	return slices.ContainsFunc(k.maybe, func(c change[V]) bool { return c.to == k.found })
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // A twin is a history under testdata/<checker>, named by the verdict it must
-// get: ok-x.json, and beside it bad-x.json or unknown-x.json, which differ from
-// it in one place. A checker that takes everything for good fails on the
+// get: ok-x.json, and beside it bad-x.json or unknown-x.json, as like it as the
+// defect allows. A checker that takes everything for good fails on the
 // second, one that refuses everything on the first.
 type twin struct {
 	Why     string          `json:"why"`

@@ -22,14 +22,14 @@ import (
 //	INCOMPLETE    inconclusive  not everything that was planned ran
 //	UNCHECKED     invalid       a check is unknown or was never made
 //	HOST-LIMITS   invalid       a host limit that blocks was broken
-//	MISSING-DATA  invalid       a figure that the rule consults does not exist
 //	EXPLORATORY   inconclusive  the run was not a frozen experiment
+//	MISSING-DATA  invalid       a figure that the rule consults does not exist
 //	PROVISIONAL   inconclusive  a host limit that makes figures provisional was broken
 //
 // and behind it one more: VETOED (no-go), when the rule says go although a
 // veto is broken. A failed check comes first because it is true however little
-// ran; the two that make a run merely inconclusive come last, so that they
-// cannot hide one that is invalid.
+// ran. Whether a host made figures provisional is asked last, since it matters
+// only for a rule that could otherwise have been applied.
 func Decide(p *protocol.Protocol, r *analysis.Results) *Verdict {
 	d := &decision{p: p, r: r, v: &Verdict{Schema: SchemaVersion, Name: r.Name, Question: r.Question, Checks: r.Checks}}
 	d.evaluateRules()
@@ -95,8 +95,6 @@ func (d *decision) guards() branch {
 	if d.v.Outcome == "" {
 		would, steps = d.rule()
 	}
-	d.guard("MISSING-DATA", Invalid, "a figure that the rule consults is missing", len(would.missing) > 0,
-		"The decision needs figures that do not exist: "+strings.Join(would.missing, "; "))
 	if d.v.Outcome == "" {
 		d.v.Would = would.name
 	}
@@ -106,6 +104,8 @@ func (d *decision) guards() branch {
 	}
 	d.guard("EXPLORATORY", Inconclusive, "the run is exploratory", len(d.r.Exploratory) > 0,
 		"An exploratory run decides nothing: "+strings.Join(d.r.Exploratory, "; ")+"."+hint)
+	d.guard("MISSING-DATA", Invalid, "a figure that the rule consults is missing", len(would.missing) > 0,
+		"The decision needs figures that do not exist: "+strings.Join(would.missing, "; "))
 	d.guard("PROVISIONAL", Inconclusive, "a host limit made figures provisional", d.r.Host.Worst == protocol.ActionProvisional,
 		"The machine was not quiet enough for its timings to count: "+d.breaches(protocol.ActionProvisional)+"."+hint)
 	if d.v.Outcome != "" {
@@ -307,11 +307,10 @@ func (d *decision) evaluateRules() {
 // an answer leaves the name without a value, unless another cell has already
 // settled it the bad way.
 func (d *decision) fold(kind string, rules []protocol.Rule, results []RuleResult) {
-	bad := func(b bool) bool { return b == (kind == "veto") }
-	sum, sumMissing := !bad(true), ""
+	good := kind == "gate"
+	sum, sumMissing := good, ""
 	for _, rule := range rules {
 		name := kind + "." + rule.Name
-		good := !bad(true)
 		value, missing, judged := good, "", 0
 		for _, res := range results {
 			if res.Rule != rule.Name || !res.Judged {
@@ -341,7 +340,7 @@ func (d *decision) fold(kind string, rules []protocol.Rule, results []RuleResult
 		}
 	}
 	all := map[string]string{"veto": "veto.any", "gate": "gate.all"}[kind]
-	if sum == !bad(true) && sumMissing != "" {
+	if sum == good && sumMissing != "" {
 		d.absent[all] = sumMissing
 		return
 	}

@@ -47,7 +47,7 @@ type Has struct {
 	CPU       bool `json:"cpu"` // Busy and Total
 	Steal     bool `json:"steal"`
 	CPUs      bool `json:"cpus"`
-	OwnCPU    bool `json:"own_cpu_ns"`
+	OwnCPU    bool `json:"own_cpu"`
 	PSICPU    bool `json:"psi_cpu"`
 	PSIIO     bool `json:"psi_io"`
 	PSIMemory bool `json:"psi_memory"`

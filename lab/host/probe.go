@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -18,19 +19,31 @@ func (m Machine) Probe(scratch string) []Reading {
 		time.Sleep(2 * shortest)
 	}
 	b := m.Counters(m.OwnCPU(pid))
+	return m.all(scratch, foreign(a, b), stolen(a, b), b)
+}
+
+// Static reads what needs no window, at once: Probe without foreign_cpu and
+// steal.
+func (m Machine) Static(scratch string) []Reading {
+	m.findMemoryLimits()
+	all := m.all(scratch, Reading{}, Reading{}, m.Counters(-1))
+	return slices.DeleteFunc(all, func(r Reading) bool { return r.Probe == "" })
+}
+
+func (m Machine) all(scratch string, foreign, stolen Reading, c Counters) []Reading {
 	free, tmpfs := m.disk(scratch)
 	return []Reading{
-		load(b),
-		foreign(a, b),
+		load(c),
+		foreign,
 		m.pressure(psiCPU, "cpu"),
 		m.pressure(psiIO, "io"),
 		m.pressure(psiMemory, "memory"),
-		stolen(a, b),
+		stolen,
 		m.governor(),
 		m.turbo(),
-		m.allowance(b),
-		memory(b),
-		swap(b),
+		m.allowance(c),
+		memory(c),
+		swap(c),
 		free,
 		tmpfs,
 		m.otherRun(),

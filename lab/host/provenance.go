@@ -9,7 +9,7 @@ import (
 )
 
 // Provenance is the machine and the build that figures were taken on. It names
-// neither host, user nor path. A field that could not be read is absent and
+// neither host, user nor folder. A field that could not be read is absent and
 // named in Unavailable.
 type Provenance struct {
 	OS           string `json:"os"`
@@ -42,7 +42,8 @@ type Provenance struct {
 	CgroupQuota string `json:"cgroup_quota,omitempty"`
 
 	ScratchFS string `json:"scratch_fs,omitempty"`
-	// ScratchDevice is "remote" where the source would name another host.
+	// ScratchDevice is "remote" where it would name another host, and "folder"
+	// where it would name one.
 	ScratchDevice  string   `json:"scratch_device,omitempty"`
 	ScratchOptions []string `json:"scratch_options,omitempty"`
 	// ScratchDisk is what the kernel says of the device itself: rotational,
@@ -229,12 +230,17 @@ func (m Machine) container() string {
 	return "none detected"
 }
 
-// publicSource keeps names of hosts and users out of a report.
+// publicSource keeps names of hosts and users out of a report. A stacked file
+// system has a folder for its source, perhaps of somebody's home.
 func (at mount) publicSource() string {
-	if strings.ContainsAny(at.source, ":@") || strings.HasPrefix(at.source, "//") {
+	switch s := at.source; {
+	case strings.ContainsAny(s, ":@") || strings.HasPrefix(s, "//"):
 		return "remote"
+	case strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "/dev/"):
+		return "folder"
+	default:
+		return s
 	}
-	return at.source
 }
 
 // publicOptions keeps those that bear on timing; others may name paths and

@@ -145,3 +145,14 @@ func TestFileSHA256(t *testing.T) {
 		}
 	}
 }
+
+func TestPublicSource(t *testing.T) {
+	for source, want := range map[string]string{
+		"/dev/vda": "/dev/vda", "tmpfs": "tmpfs", "server:/export": "remote", "someone@server:": "remote",
+		"//server/share": "remote", "/home/someone/cipher": "folder", "": "",
+	} {
+		if s := (mount{source: source}).publicSource(); s != want {
+			t.Errorf("%q: have %q want %q", source, s, want)
+		}
+	}
+}

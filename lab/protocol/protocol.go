@@ -131,7 +131,7 @@ type Primary struct {
 	Metric    string   `json:"metric" doc:"Name of a metric." required:"true"`
 	Treatment string   `json:"treatment,omitempty" doc:"The arm compared with the reference; default the second."`
 	Cells     Selector `json:"cells,omitempty" doc:"Which cells; default all that are not stress."`
-	Test      string   `json:"test,omitempty" enum:"paired,welch,mann-whitney" doc:"paired (default): t with the round as block."`
+	Test      string   `json:"test,omitempty" enum:"paired,welch,mann-whitney" doc:"paired (default): t with the round as block and the places within a round taken out. welch, mann-whitney: arms as independent samples."`
 	Alpha     float64  `json:"alpha,omitempty" doc:"Two-sided family-wise level; default 0.05."`
 	Floor     Floor    `json:"floor,omitempty" doc:"Smallest effect that matters; exactly one key."`
 }

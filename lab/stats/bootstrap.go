@@ -5,15 +5,7 @@ import (
 	"math"
 )
 
-// Notes of the bootstrap.
-const (
-	noteFewRounds   = "few rounds: a percentile interval from fewer than 10 rounds tends to be too narrow"
-	noteIndependent = "unpaired: the arms have different numbers of rounds and were resampled independently"
-	noteNoRatio     = "no ratio: the reference quantile is not positive in every resample"
-)
-
-// fewRounds is the number of rounds below which the bootstrap warns.
-const fewRounds = 10
+const noteNoRatio = "no ratio: the reference quantile is not positive in every resample"
 
 // QuantileEffect compares one quantile of two arms. Values and intervals are in
 // the unit of the samples, but for the ratio, which has none.
@@ -89,127 +81,13 @@ func BootstrapQuantiles(ref, treat Rounds, qs []float64, level float64, resample
 		}
 	}
 
-	notes := draw.notes()
 	effects := make([]QuantileEffect, len(qs))
-	once := func(n int) []uint64 {
-		times := make([]uint64, n)
-		for i := range times {
-			times[i] = 1
-		}
-		return times
-	}
-	refOnce, treatOnce := once(len(ref)), once(len(treat))
 	for i, q := range qs {
-		effects[i] = replicates[i].effect(refPool.quantile(refOnce, q), treatPool.quantile(treatOnce, q), level)
+		effects[i] = replicates[i].effect(QuantileInt(refPool.values, q), QuantileInt(treatPool.values, q), level)
 		effects[i].Q = q
-		effects[i].Notes = append(effects[i].Notes, notes...)
+		effects[i].Notes = append(effects[i].Notes, draw.notes()...)
 	}
 	return effects, nil
-}
-
-// BootstrapMeanRatio returns the ratio of the treatment's mean to the
-// reference's, given one value per round, with the percentile interval at the
-// given level from the same resampling of rounds as BootstrapQuantiles: the
-// same rounds for both arms when they have equally many, independent draws
-// otherwise. An estimate of 1 means equal means. With fewer than 10 rounds the
-// interval tends to be too narrow.
-//
-// It returns ErrTooFew when an arm has fewer than two values, ErrNotFinite when
-// a value is NaN or infinite or the ratio overflows, ErrNoRatio when the reference's mean is zero or
-// changes sign in any resample, and ErrOutOfRange when level lies outside (0, 1)
-// or resamples is not positive.
-func BootstrapMeanRatio(ref, treat []float64, level float64, resamples int, seed uint64) (est float64, ci Interval, err error) {
-	if err := needResampling(level, resamples); err != nil {
-		return 0, Interval{}, err
-	}
-	if err := needValues(2, ref, treat); err != nil {
-		return 0, Interval{}, err
-	}
-	base := MomentsOf(ref).Mean
-	if base == 0 {
-		return 0, Interval{}, ErrNoRatio
-	}
-	ratios := make([]float64, resamples)
-	draw := newResampler(len(ref), len(treat), seed)
-	for i := range ratios {
-		draw.next()
-		below := weightedMean(ref, draw.ref)
-		if below == 0 || (below < 0) != (base < 0) {
-			return 0, Interval{}, ErrNoRatio
-		}
-		ratios[i] = weightedMean(treat, draw.treat) / below
-	}
-	est, ci = MomentsOf(treat).Mean/base, percentileInterval(ratios, level)
-	if !finite(est, ci.Lower, ci.Upper) {
-		return 0, Interval{}, fmt.Errorf("%w: the ratio overflows", ErrNotFinite)
-	}
-	return est, ci, nil
-}
-
-// weightedMean returns the mean of the resample in which xs[i] occurs times[i]
-// times. The conversion forbids the compiler to fuse the multiplication with
-// the addition, which some machines would do and others not.
-func weightedMean(xs []float64, times []uint64) float64 {
-	var sum float64
-	for i, x := range xs {
-		sum += float64(float64(times[i]) * x)
-	}
-	return sum / float64(len(xs))
-}
-
-func needResampling(level float64, resamples int) error {
-	if resamples < 1 {
-		return fmt.Errorf("%w: %d resamples, need at least 1", ErrOutOfRange, resamples)
-	}
-	return needProbability("level", level)
-}
-
-func needRounds(arm Rounds) error {
-	if len(arm) < 2 {
-		return fmt.Errorf("%w: have %d rounds, need 2", ErrTooFew, len(arm))
-	}
-	for i, samples := range arm {
-		if len(samples) == 0 {
-			return fmt.Errorf("%w: round %d is empty", ErrTooFew, i)
-		}
-	}
-	return nil
-}
-
-// resampler draws the rounds of both arms for one resample after another.
-type resampler struct {
-	random random
-	// ref[i] and treat[i] are how often round i of each arm was drawn. They
-	// are the same slice when the rounds are paired.
-	ref, treat []uint64
-	paired     bool
-}
-
-func newResampler(nRef, nTreat int, seed uint64) *resampler {
-	r := &resampler{random: random{seed}, ref: make([]uint64, nRef), paired: nRef == nTreat}
-	r.treat = r.ref
-	if !r.paired {
-		r.treat = make([]uint64, nTreat)
-	}
-	return r
-}
-
-func (r *resampler) next() {
-	r.random.resample(r.ref)
-	if !r.paired {
-		r.random.resample(r.treat)
-	}
-}
-
-func (r *resampler) notes() []string {
-	var notes []string
-	if !r.paired {
-		notes = append(notes, noteIndependent)
-	}
-	if min(len(r.ref), len(r.treat)) < fewRounds {
-		notes = append(notes, noteFewRounds)
-	}
-	return notes
 }
 
 // quantileReplicates collects one quantile of both arms over the resamples.

@@ -87,6 +87,20 @@ func pairedBlocksP(s *session) (float64, error) {
 	return res.P, err
 }
 
+// primaryP is the default primary of a protocol.
+func primaryP(s *session) (float64, error) {
+	refSlot, treatSlot := make([]int, len(s.ref)), make([]int, len(s.ref))
+	for i, first := range s.treatFirsts {
+		if first {
+			refSlot[i] = 1
+		} else {
+			treatSlot[i] = 1
+		}
+	}
+	res, err := PairedSlots(s.ref, s.treat, refSlot, treatSlot, 0.95)
+	return res.P, err
+}
+
 func welchP(s *session) (float64, error) {
 	res, err := Welch(MomentsOf(s.ref), MomentsOf(s.treat), 0.95)
 	return res.P, err
@@ -112,6 +126,11 @@ func TestFalsePositiveRate(t *testing.T) {
 	between(t, "quiet, order", rate(t, session{}, orderP), 0.03, 0.07)
 	between(t, "drift, order", rate(t, session{drift: 3}, orderP), 0.03, 0.07)
 
+	// The default primary keeps its level whatever the order does.
+	for _, s := range []session{{}, {roundNoise: 2}, {drift: 3}, {second: 1}, {second: 1, drift: 3, roundNoise: 2}} {
+		between(t, "default primary", rate(t, s, primaryP), 0.03, 0.07)
+	}
+
 	// Balanced orders cancel the slow second slot from the mean difference but
 	// leave it in the spread of the differences, so the test errs on the safe
 	// side. Pairing whole blocks takes it out of both.
@@ -124,5 +143,7 @@ func TestPower(t *testing.T) {
 	shared := session{effect: 1, roundNoise: 2}
 	between(t, "paired", rate(t, shared, pairedP), 0.75, 1)
 	between(t, "Welch", rate(t, shared, welchP), 0, 0.3)
+	between(t, "default primary", rate(t, shared, primaryP), 0.75, 1)
+	between(t, "default primary, slow second slot", rate(t, session{effect: 1, second: 2, roundNoise: 2}, primaryP), 0.75, 1)
 	between(t, "slow second slot, order", rate(t, session{second: 1}, orderP), 0.75, 1)
 }

@@ -11,7 +11,7 @@ import "math"
 // It returns ErrTooFew when there are fewer than three values and ErrNotFinite
 // when a value is NaN or infinite.
 //
-// Source: Draper and Smith, Applied Regression Analysis (1966), section 1.4.
+// Source: Draper and Smith, Applied Regression Analysis (1966), chapter 1.
 func Drift(values []float64) (slopePerRound, p float64, err error) {
 	if err := needValues(3, values); err != nil {
 		return 0, 0, err

@@ -23,7 +23,7 @@ func CohenD(ref, treat Moments) float64 {
 // number of values minus two. Zero, infinite and NaN results are those of
 // CohenD.
 //
-// Source: Hedges, Journal of Educational Statistics 6 (1981), equation 6e.
+// Source: Hedges, Journal of Educational Statistics 6 (1981).
 func HedgesG(ref, treat Moments) float64 {
 	return CohenD(ref, treat) * hedgesJ(float64(ref.N+treat.N-2))
 }

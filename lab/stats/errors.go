@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	// ErrTooFew is returned when a sample is empty or has fewer values,
-	// rounds or comparisons than the method needs to estimate variation.
+	// ErrTooFew is returned when a sample is empty or has fewer values or
+	// rounds than the method needs to estimate variation.
 	ErrTooFew = errors.New("stats: too few values")
 
 	// ErrNotFinite is returned when an input is NaN or infinite, or when

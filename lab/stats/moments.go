@@ -73,12 +73,3 @@ func powerOfTwoBelow(x float64) float64 {
 	_, exp := math.Frexp(x)
 	return math.Ldexp(1, min(max(exp-1, -1022), 1022))
 }
-
-// differences returns treat[i]-ref[i].
-func differences(ref, treat []float64) []float64 {
-	d := make([]float64, len(ref))
-	for i := range d {
-		d[i] = treat[i] - ref[i]
-	}
-	return d
-}

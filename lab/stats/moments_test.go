@@ -38,6 +38,16 @@ func TestMomentsOf(t *testing.T) {
 	}
 }
 
+func TestMomentsOfEqualValuesAreExact(t *testing.T) {
+	for n := 2; n < 200; n++ {
+		for _, x := range []float64{0.1, 1.0 / 3, 1e12 / 7, -1e-12 / 3} {
+			if got := MomentsOf(constant(n, x)); got != (Moments{n, x, 0}) {
+				t.Fatalf("%d times %v: got %+v", n, x, got)
+			}
+		}
+	}
+}
+
 func TestSummarize(t *testing.T) {
 	xs := []float64{4, 1, 3, 2}
 	got := Summarize(xs)

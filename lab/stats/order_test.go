@@ -2,7 +2,6 @@ package stats
 
 import (
 	"errors"
-	"math"
 	"testing"
 )
 
@@ -38,68 +37,6 @@ func TestOrderEffectErrors(t *testing.T) {
 	} {
 		if _, err := OrderEffect(tt.diffs, tt.first, 0.95); !errors.Is(err, tt.want) {
 			t.Errorf("%v: got %v", tt.diffs, err)
-		}
-	}
-}
-
-func TestSlotEffectWithoutVariation(t *testing.T) {
-	got, err := SlotEffect([]float64{2, 2, 2, 2}, []int{0, 1, 0, 1}, 2)
-	if err != nil || got.F != 0 || got.P != 1 || got.Notes[0] != noteIdentical {
-		t.Errorf("equal: got %+v, %v", got, err)
-	}
-	got, err = SlotEffect([]float64{2, 3, 2, 3}, []int{0, 1, 0, 1}, 2)
-	if err != nil || !math.IsInf(got.F, 1) || got.P != 0 || got.Notes[0] != noteExact || got.Means[1] != 3 {
-		t.Errorf("exact: got %+v, %v", got, err)
-	}
-}
-
-func TestSlotEffectErrors(t *testing.T) {
-	four := []float64{1, 2, 3, 4}
-	for _, tt := range []struct {
-		values []float64
-		slots  []int
-		k      int
-		want   error
-	}{
-		{four, []int{0, 1}, 2, ErrUnpaired},
-		{four, []int{0, 1, 0, 1}, 1, ErrOutOfRange},
-		{four, []int{0, 1, 0, 2}, 2, ErrOutOfRange},
-		{four, []int{0, 1, 0, -1}, 2, ErrOutOfRange},
-		{four, []int{0, 1, 0, 0}, 2, ErrTooFew},
-		{nil, nil, 2, ErrTooFew},
-		{[]float64{1, 2, nan, 4}, []int{0, 1, 0, 1}, 2, ErrNotFinite},
-	} {
-		if _, err := SlotEffect(tt.values, tt.slots, tt.k); !errors.Is(err, tt.want) {
-			t.Errorf("%v %v: got %v", tt.values, tt.slots, err)
-		}
-	}
-}
-
-func TestDriftOnALine(t *testing.T) {
-	for _, tt := range []struct {
-		values   []float64
-		slope, p float64
-	}{
-		{[]float64{5, 5, 5}, 0, 1},
-		{[]float64{1, 2, 3, 4, 5}, 1, 0},
-		{[]float64{2, 0, -2}, -2, 0},
-	} {
-		slope, p, err := Drift(tt.values)
-		if err != nil || math.Abs(slope-tt.slope) > 1e-15 || math.Abs(p-tt.p) > 1e-40 {
-			t.Errorf("%v: got %v, %v, %v", tt.values, slope, p, err)
-		}
-	}
-}
-
-func TestDriftErrors(t *testing.T) {
-	for _, tt := range []struct {
-		values []float64
-		want   error
-	}{
-		{nil, ErrTooFew}, {[]float64{1, 2}, ErrTooFew}, {[]float64{1, 2, inf}, ErrNotFinite},
-	} {
-		if _, _, err := Drift(tt.values); !errors.Is(err, tt.want) {
-			t.Errorf("%v: got %v", tt.values, err)
 		}
 	}
 }

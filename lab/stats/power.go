@@ -3,11 +3,17 @@ package stats
 import (
 	"fmt"
 	"math"
+
+	"github.com/aclements/go-moremath/mathx"
 )
 
 // maxRounds bounds the search for a number of rounds. A plan beyond it is a
 // mistake in the effect size.
 const maxRounds = 1 << 30
+
+// minAlpha is the smallest alpha whose critical value can be squared with one
+// degree of freedom.
+const minAlpha = 1e-100
 
 // design is a two-sided t test as a plan sees it.
 type design struct {
@@ -28,7 +34,7 @@ var (
 // arm. With equal true variances, which it assumes, the test has 2(n-1) degrees
 // of freedom. Rejections in the wrong direction count, as in R's power.t.test
 // with strict = TRUE; at d = 0 the result is alpha. It is NaN when n is below 2,
-// d is NaN or infinite, or alpha lies outside (0, 1).
+// d is NaN or infinite, or alpha lies outside [1e-100, 1).
 //
 // Source: the noncentral t distribution; see Cohen, Statistical Power Analysis
 // for the Behavioral Sciences (1988).
@@ -46,8 +52,8 @@ func PowerPaired(dz float64, n int, alpha float64) float64 {
 // with which PowerWelch reaches power at alpha for a true effect d.
 //
 // It returns ErrNotFinite when d is NaN or infinite, and ErrOutOfRange when
-// power or alpha lies outside (0, 1), or when more than 2^30 values would be
-// needed, as for an effect of zero.
+// power lies outside (0, 1) or alpha outside [1e-100, 1), or when more than 2^30
+// values would be needed, as for an effect of zero.
 func RoundsForWelch(d, power, alpha float64) (int, error) {
 	return welchDesign.rounds(d, power, alpha)
 }
@@ -61,8 +67,8 @@ func RoundsForPaired(dz, power, alpha float64) (int, error) {
 // PowerWelch with n values per arm reaches power at alpha; zero when power does
 // not exceed alpha.
 //
-// It returns ErrTooFew when n is below 2, and ErrOutOfRange when power or alpha
-// lies outside (0, 1).
+// It returns ErrTooFew when n is below 2, and ErrOutOfRange when power lies
+// outside (0, 1) or alpha outside [1e-100, 1).
 func DetectableWelch(n int, power, alpha float64) (float64, error) {
 	return welchDesign.detectable(n, power, alpha)
 }
@@ -74,7 +80,7 @@ func DetectablePaired(n int, power, alpha float64) (float64, error) {
 }
 
 func (g design) power(effect float64, n int, alpha float64) float64 {
-	if n < 2 || !finite(effect) || needProbability("alpha", alpha) != nil {
+	if n < 2 || !finite(effect) || needAlpha(alpha) != nil {
 		return math.NaN()
 	}
 	df := g.df(float64(n))
@@ -142,6 +148,13 @@ func needPlan(power, alpha float64) error {
 	if err := needProbability("power", power); err != nil {
 		return err
 	}
+	return needAlpha(alpha)
+}
+
+func needAlpha(alpha float64) error {
+	if alpha > 0 && alpha < minAlpha {
+		return fmt.Errorf("%w: alpha is %v, must be at least %v", ErrOutOfRange, alpha, minAlpha)
+	}
 	return needProbability("alpha", alpha)
 }
 
@@ -149,20 +162,29 @@ func needPlan(power, alpha float64) error {
 // noncentrality shift >= 0 and df degrees of freedom lies further from zero
 // than critical.
 //
-// Given s, the sample SD over the true one, the statistic is a normal deviate
-// around shift compared with critical*s. The result is the average of those two
-// normal tails over the chi distribution of s, taken by the trapezoidal rule in
-// log s: the integrand is analytic there and vanishes at both ends, so the rule
-// converges exponentially (Trefethen and Weideman, SIAM Review 56, 2014). All
-// terms are positive, which the usual series of Lenth, Applied Statistics 38
-// (1989), gives up for a noncentrality beyond 37.
+// The statistic is that far out when a normal deviate around shift is further
+// from zero than critical*s, where s is the sample SD over the true one. The
+// probability is averaged over one of the two by the trapezoidal rule, which
+// converges exponentially because the integrand is analytic and vanishes at
+// both ends (Trefethen and Weideman, SIAM Review 56, 2014). All terms are
+// positive, which the usual series of Lenth, Applied Statistics 38 (1989), gives
+// up for a noncentrality beyond 37.
 func noncentralTails(shift, df, critical float64) float64 {
-	// The step resolves both the width of log s and the width of the normal
-	// tail in log s where critical*s passes shift.
-	step := min(1/math.Sqrt(2*df), 1/(shift+5)) / 3
 	if s := (shift - 10) / critical; s > 1 && chiLogDensity(math.Log(s), df) < -50 {
 		return 1
 	}
+	if shift > 100 && df < 100 {
+		return averageOverDeviate(shift, df, critical)
+	}
+	return averageOverSD(shift, df, critical)
+}
+
+// averageOverSD averages the deviate's two tails over the chi distribution of
+// s, in log s.
+func averageOverSD(shift, df, critical float64) float64 {
+	// The step resolves both the width of log s and the width of the normal
+	// tail in log s where critical*s passes shift.
+	step := min(1/math.Sqrt(2*df), 1/(shift+5)) / 3
 	var sum, mass float64
 	add := func(u float64) bool {
 		weight := math.Exp(chiLogDensity(u, df))
@@ -174,6 +196,21 @@ func noncentralTails(shift, df, critical float64) float64 {
 	for i := 0; add(float64(i) * step); i++ {
 	}
 	for i := -1; add(float64(i) * step); i-- {
+	}
+	return min(1, sum/mass)
+}
+
+// averageOverDeviate averages the distribution function of s over the normal
+// deviate, for a shift so large that the deviate is always positive and hardly
+// varies, which would take averageOverSD very small steps.
+func averageOverDeviate(shift, df, critical float64) float64 {
+	const step = 0.5
+	var sum, mass float64
+	for z := -9.0; z <= 9; z += step {
+		weight := math.Exp(-z * z / 2)
+		s := (shift + z) / critical
+		sum += weight * mathx.GammaInc(df/2, df/2*s*s)
+		mass += weight
 	}
 	return min(1, sum/mass)
 }

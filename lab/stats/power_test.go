@@ -14,6 +14,7 @@ func TestPowerOfInvalidInput(t *testing.T) {
 		"infinite":   PowerPaired(inf, 10, 0.05),
 		"alpha 0":    PowerWelch(1, 10, 0),
 		"alpha 5":    PowerPaired(1, 10, 5),
+		"tiny alpha": PowerPaired(1, 10, 1e-200),
 	} {
 		if !math.IsNaN(got) {
 			t.Errorf("%s: got %v", what, got)
@@ -29,6 +30,7 @@ func TestPlanErrors(t *testing.T) {
 		{0, 0.8, 0.05, ErrOutOfRange}, {1e-9, 0.8, 0.05, ErrOutOfRange},
 		{nan, 0.8, 0.05, ErrNotFinite}, {inf, 0.8, 0.05, ErrNotFinite},
 		{1, 0, 0.05, ErrOutOfRange}, {1, 1, 0.05, ErrOutOfRange}, {1, 0.8, 0, ErrOutOfRange}, {1, 0.8, nan, ErrOutOfRange},
+		{1, 0.8, 1e-200, ErrOutOfRange},
 	} {
 		if _, err := RoundsForWelch(tt.d, tt.power, tt.alpha); !errors.Is(err, tt.want) {
 			t.Errorf("%+v: got %v", tt, err)
@@ -75,6 +77,17 @@ func TestNoncentralTailsAtTheLimits(t *testing.T) {
 	if p := noncentralTails(1e9, 5, 2.57); p != 1 {
 		t.Errorf("huge noncentrality: got %v", p)
 	}
+	for _, df := range []float64{1, 2, 7, 99} {
+		for _, critical := range []float64{40, 105, 130, 1000} {
+			a, b := averageOverDeviate(110, df, critical), averageOverSD(110, df, critical)
+			if !(math.Abs(a-b) <= 1e-12) {
+				t.Errorf("df=%v, critical=%v: averages are %v and %v", df, critical, a, b)
+			}
+		}
+	}
+	// So far out the normal deviate hardly matters, and half the chi-squared
+	// variable of two degrees of freedom is exponential.
+	near(t, "far critical value", noncentralTails(3*3000, 2, 3000), 1-math.Exp(-9), 1e-9)
 	for _, df := range []float64{1, 2, 9, 58, 1e5} {
 		for _, alpha := range []float64{0.5, 0.05, 1e-6} {
 			near(t, "no effect", noncentralTails(0, df, studentQuantile(alpha, df)), alpha, 1e-9)

@@ -33,7 +33,7 @@ func quantilePosition(n int, q float64) (i int, frac float64, ok bool) {
 	if n == 0 || !(q >= 0 && q <= 1) {
 		return 0, 0, false
 	}
-	h := q * float64(n-1)
+	h := float64(q * float64(n-1)) // not fused; see interpolate
 	i = int(h)
 	return i, h - float64(i), true
 }

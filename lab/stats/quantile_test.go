@@ -35,3 +35,13 @@ func TestQuantileIntIsQuantile(t *testing.T) {
 	}
 	near(t, "whole range", Quantile([]float64{-math.MaxFloat64, math.MaxFloat64}, 0.75), math.MaxFloat64/2, 1e-15)
 }
+
+func TestQuantileOfEqualValuesIsExact(t *testing.T) {
+	for _, x := range []float64{0.1, 1.0 / 3, -1e12 / 7} {
+		for q := 0.0; q <= 1; q += 1.0 / 1024 {
+			if got := Quantile(constant(4, x), q); got != x {
+				t.Fatalf("q=%v of %v: got %v", q, x, got)
+			}
+		}
+	}
+}

@@ -29,11 +29,20 @@ func TestBelowIsUniform(t *testing.T) {
 			t.Errorf("%d drawn %d times", i, c)
 		}
 	}
-	// Nearly a third of all draws are rejected for this bound.
-	const large = 1<<63 - 1<<61
-	for range 1000 {
-		if x := r.below(large); x >= large {
+	// Without rejection half of all draws for this bound would be multiples
+	// of three.
+	const large = 3 << 62
+	threes := 0
+	for range draws {
+		x := r.below(large)
+		if x >= large {
 			t.Fatalf("%d is not below %d", x, uint64(large))
 		}
+		if x%3 == 0 {
+			threes++
+		}
+	}
+	if threes < draws/3-620 || threes > draws/3+620 {
+		t.Errorf("%d multiples of three", threes)
 	}
 }

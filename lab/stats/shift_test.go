@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -29,7 +30,7 @@ func TestPairwiseAgainstSorting(t *testing.T) {
 		slices.Sort(all)
 		pairs := pairwise{sortedCopy(ref), sortedCopy(treat)}
 		for k := 1; k <= pairs.len(); k++ {
-			if got := pairs.ranked(k); got != all[k-1] {
+			if got := pairs.ranked(k); got != all[k-1] || got == 0 && math.Signbit(got) {
 				t.Fatalf("rank %d of %v against %v: got %v, want %v", k, treat, ref, got, all[k-1])
 			}
 		}

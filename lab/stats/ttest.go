@@ -121,3 +121,12 @@ func sign(x float64) int {
 	}
 	return 1
 }
+
+// differences returns treat[i]-ref[i].
+func differences(ref, treat []float64) []float64 {
+	d := make([]float64, len(ref))
+	for i := range d {
+		d[i] = treat[i] - ref[i]
+	}
+	return d
+}

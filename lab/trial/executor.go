@@ -182,10 +182,12 @@ func indent(s string) string {
 	return "\n    " + strings.ReplaceAll(s, "\n", "\n    ")
 }
 
-// Close runs the clean-up lines of the arms that were set up, ends every
-// process that is left and removes the scratch folder. It returns the first
-// error, after having tried everything.
-func (e *Executor) Close(ctx context.Context) error {
+// Close runs the clean-up lines of the arms that were set up and ends every
+// process that is left. For a finished run it also removes the worktrees and
+// the scratch folder; an unfinished one keeps them, because the checks of a
+// round that was cut off need what its trials left. All is tried, and all
+// errors are returned.
+func (e *Executor) Close(ctx context.Context, finished bool) error {
 	var errs []error
 	for _, a := range e.p.Arms {
 		s := e.arms[a.Name]
@@ -197,7 +199,7 @@ func (e *Executor) Close(ctx context.Context) error {
 				errs = append(errs, fmt.Errorf("clean-up of arm %s: %w%s", a.Name, err, indent(out)))
 			}
 		}
-		if a.Rev != "" {
+		if a.Rev != "" && finished {
 			src := filepath.Join(s.home, "src")
 			if out, err := exec.Command("git", "-C", e.dir, "worktree", "remove", "--force", src).CombinedOutput(); err != nil {
 				errs = append(errs, fmt.Errorf("removing the worktree of arm %s: %v: %s", a.Name, err, bytes.TrimSpace(out)))
@@ -207,7 +209,9 @@ func (e *Executor) Close(ctx context.Context) error {
 	if e.launcher != nil {
 		errs = append(errs, e.launcher.Close())
 	}
-	errs = append(errs, os.RemoveAll(e.scratch))
+	if finished {
+		errs = append(errs, os.RemoveAll(e.scratch))
+	}
 	return errors.Join(errs...)
 }
 

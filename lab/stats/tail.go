@@ -34,7 +34,7 @@ func studentTail(t, df float64) float64 {
 }
 
 // studentQuantile returns the t > 0 for which studentTail(t, df) is alpha, which
-// must be at least 1e-100.
+// must be at least minAlpha.
 //
 // The logarithm of the tail is a concave function of log t, straight for small
 // df and parabolic for large, so Newton's method in those coordinates

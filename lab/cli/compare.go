@@ -1,0 +1,427 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assaylab/assay/lab/flow"
+	"github.com/assaylab/assay/lab/protocol"
+	"github.com/assaylab/assay/lab/report"
+	"github.com/assaylab/assay/lab/trial"
+)
+
+// Bounds of a comparison whose number of rounds was not given: enough rounds
+// for a test, and about as long as a person waits.
+const (
+	compareFor     = 3 * time.Second
+	leastRounds    = 10
+	mostRounds     = 1000
+	compareTimeout = 10 * time.Minute
+)
+
+// comparison is `compare` on the command line.
+type comparison struct {
+	runFlags
+	commands []string
+	names    []string
+	rounds   int
+	warmup   int
+	seed     uint64
+	noShell  bool
+	setup    string
+	prepare  string
+	cleanup  string
+	ignore   string
+	params   []string
+	scans    []string
+	revs     []string
+	timeout  time.Duration
+	exports  map[string]*string
+}
+
+func (s *session) compareVerb() *cobra.Command {
+	cmp := &comparison{exports: map[string]*string{}}
+	c := &cobra.Command{
+		Use: "compare COMMAND COMMAND...", GroupID: "run", Short: "Compare commands now, without a protocol (exploratory)",
+		Long: `Compare commands now, without a protocol.
+
+Runs the commands interleaved, in a balanced random order, and reports their
+times with a paired interval. Go benchmarks (go test -bench) are recognised and
+compared line by line. With --rev the same command runs at several git
+revisions, each in a worktree of its own.
+
+A comparison is exploratory: nothing was fixed before the data, so it decides
+nothing and exits 3. --fail-on no-go makes that 0.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cobraCmd *cobra.Command, args []string) error {
+			cmp.commands = args
+			return s.compare(cobraCmd.Context(), cmp)
+		},
+	}
+	cmp.add(c)
+	f := c.Flags()
+	f.StringArrayVarP(&cmp.names, "command-name", "n", nil, "name of a command (repeat, in their order)")
+	f.IntVarP(&cmp.rounds, "runs", "r", 0, "runs of each command (default: about 3 s in all, at least 10)")
+	f.IntVarP(&cmp.warmup, "warmup", "w", 1, "runs before them, not counted")
+	f.Uint64Var(&cmp.seed, "seed", 1, "seed of the order")
+	f.BoolVarP(&cmp.noShell, "no-shell", "N", false, "split commands at spaces and run them without a shell")
+	f.StringVarP(&cmp.setup, "setup", "s", "", "shell line run once per command before its first run")
+	f.StringVarP(&cmp.prepare, "prepare", "p", "", "shell line run before each run")
+	f.StringVarP(&cmp.cleanup, "cleanup", "c", "", "shell line run after the last run")
+	f.StringVarP(&cmp.ignore, "ignore-failure", "i", "", "exit statuses that are no failure, such as 1,2 (without a list: all)")
+	f.Lookup("ignore-failure").NoOptDefVal = "all"
+	f.StringArrayVarP(&cmp.params, "parameter-list", "L", nil, "NAME=a,b,c: run for each value; {NAME} in the commands")
+	f.StringArrayVarP(&cmp.scans, "parameter-scan", "P", nil, "NAME=min:max[:step]: the same for a range")
+	f.StringArrayVar(&cmp.revs, "rev", nil, "git revision to run the command at (repeat)")
+	f.DurationVar(&cmp.timeout, "timeout", compareTimeout, "longest time of one run")
+	for _, format := range []string{"json", "csv", "markdown"} {
+		cmp.exports[format] = f.String("export-"+format, "", "write the results there (- is stdout)")
+	}
+	return c
+}
+
+func (s *session) compare(ctx context.Context, c *comparison) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	draft, err := c.draft()
+	if err != nil {
+		return err
+	}
+	plan, err := draft.plan()
+	if err != nil {
+		return err
+	}
+	pilot, err := s.pilot(ctx, plan)
+	if err != nil {
+		return err
+	}
+	draft.fit(c, pilot, len(plan.Protocol.Cells()))
+	if plan, err = draft.plan(); err != nil {
+		return err
+	}
+	lock, err := flow.Freeze(ctx, plan, "a comparison on the command line, nothing was fixed before")
+	if err != nil {
+		return err
+	}
+	f := c.runFlags
+	if f.out == "" {
+		if f.out, err = os.MkdirTemp("", "assay-compare-"); err != nil {
+			return err
+		}
+	}
+	var outcome *flow.Outcome
+	if err := s.carryOut(f, func(o flow.Options) (*flow.Outcome, error) {
+		outcome, err = flow.Run(ctx, plan, lock, o)
+		return outcome, err
+	}); err != nil || outcome == nil {
+		return err
+	}
+	src, err := outcome.Source()
+	if err != nil {
+		return err
+	}
+	for _, e := range []struct {
+		flag  string
+		write func(io.Writer, *report.Source) error
+	}{{"json", report.Hyperfine}, {"csv", report.CSV}, {"markdown", report.Markdown}} {
+		if path := *c.exports[e.flag]; path != "" {
+			if err := s.write(path, func(w io.Writer) error { return e.write(w, src) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *comparison) check() error {
+	switch {
+	case len(c.revs) == 1:
+		return usage("give --rev at least twice; --rev HEAD is the current commit")
+	case len(c.revs) > 0 && len(c.commands) > 1:
+		return usage("with --rev there is one command, run at each revision; %d were given", len(c.commands))
+	case len(c.revs) == 0 && len(c.commands) < 2:
+		return usage("one command; a comparison needs two (or --rev twice)")
+	case c.rounds < 0 || c.rounds == 1:
+		return usage("--runs is at least 2")
+	case c.warmup < 0:
+		return usage("--warmup is 0 or more")
+	case len(c.names) > max(len(c.commands), len(c.revs)):
+		return usage("%d names for %d commands", len(c.names), max(len(c.commands), len(c.revs)))
+	}
+	return c.runFlags.check()
+}
+
+// draft is a protocol in the making.
+type draft struct {
+	p protocol.Protocol
+}
+
+func (c *comparison) draft() (*draft, error) {
+	d := &draft{p: protocol.Protocol{
+		Schema: protocol.SchemaVersion, Name: "compare", Question: "Which of these is faster?",
+		Design:  protocol.Design{Rounds: 2, Warmup: c.warmup, Seed: c.seed},
+		Metrics: []protocol.Metric{{Name: "wall", Unit: "s", Better: "lower", Source: protocol.SourceWall}},
+		Primary: &protocol.Primary{Metric: "wall"},
+		Decision: protocol.Decision{Outcomes: []protocol.Outcome{
+			{Name: "FASTER", Class: "inconclusive", When: "primary.significant && primary.better"},
+			{Name: "SLOWER", Class: "inconclusive", When: "primary.significant && primary.worse"},
+			{Name: "NO-DIFFERENCE-SHOWN", Class: "inconclusive"},
+		}},
+	}}
+	if err := d.factors(c); err != nil {
+		return nil, err
+	}
+	ok, err := okExit(c.ignore)
+	if err != nil {
+		return nil, err
+	}
+	commands := c.commands
+	if len(c.revs) > 0 {
+		commands = slices.Repeat(c.commands, len(c.revs))
+	}
+	used := map[string]bool{}
+	for i, line := range commands {
+		a := protocol.Arm{Setup: c.setup, Prepare: c.prepare, Cleanup: c.cleanup, Timeout: protocol.Duration(c.timeout), OKExit: ok}
+		name := line
+		if len(c.revs) > 0 {
+			a.Rev, name = c.revs[i], c.revs[i]
+		}
+		if i < len(c.names) {
+			name = c.names[i]
+		}
+		a.Name = armName(name, i, used)
+		if c.noShell {
+			for _, arg := range strings.Fields(line) {
+				a.Command = append(a.Command, d.substitute(arg, func(v string) string { return "${" + v + "}" }))
+			}
+			if len(a.Command) == 0 {
+				return nil, usage("command %d is empty", i+1)
+			}
+		} else {
+			a.Shell = d.substitute(line, func(v string) string { return "$" + v })
+		}
+		for _, hook := range []*string{&a.Setup, &a.Prepare, &a.Cleanup} {
+			*hook = d.substitute(*hook, func(v string) string { return "$" + v })
+		}
+		d.p.Arms = append(d.p.Arms, a)
+	}
+	return d, nil
+}
+
+var notLabel = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// armName makes a command a name that files, benchmarks and rules can carry.
+func armName(s string, i int, used map[string]bool) string {
+	name := strings.Trim(notLabel.ReplaceAllString(s, "-"), "-._")
+	if len(name) > 40 {
+		name = strings.TrimRight(name[:40], "-._")
+	}
+	if name == "" {
+		name = "command"
+	}
+	if used[name] {
+		name += "." + strconv.Itoa(i+1)
+	}
+	used[name] = true
+	return name
+}
+
+func okExit(list string) ([]int, error) {
+	switch list {
+	case "":
+		return []int{0}, nil
+	case "all":
+		all := make([]int, 256)
+		for i := range all {
+			all[i] = i
+		}
+		return all, nil
+	}
+	ok := []int{0}
+	for _, f := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(f))
+		if err != nil || n < 0 || n > 255 {
+			return nil, usage("--ignore-failure: %q is not an exit status", f)
+		}
+		ok = append(ok, n)
+	}
+	return ok, nil
+}
+
+func (d *draft) factors(c *comparison) error {
+	add := func(name string, levels []string) {
+		f := protocol.Factor{Name: name}
+		for _, l := range levels {
+			f.Levels = append(f.Levels, protocol.Scalar(l))
+		}
+		d.p.Factors = append(d.p.Factors, f)
+	}
+	for _, l := range c.params {
+		name, values, ok := strings.Cut(l, "=")
+		if !ok {
+			return usage("--parameter-list is NAME=a,b,c, not %q", l)
+		}
+		add(name, strings.Split(values, ","))
+	}
+	for _, sc := range c.scans {
+		name, span, ok := strings.Cut(sc, "=")
+		parts := strings.Split(span, ":")
+		if !ok || len(parts) < 2 || len(parts) > 3 {
+			return usage("--parameter-scan is NAME=min:max[:step], not %q", sc)
+		}
+		nums := []float64{0, 0, 1}
+		for i, part := range parts {
+			v, err := strconv.ParseFloat(part, 64)
+			if err != nil {
+				return usage("--parameter-scan: %q is not a number", part)
+			}
+			nums[i] = v
+		}
+		if !(nums[2] > 0) || nums[0] > nums[1] || (nums[1]-nums[0])/nums[2] > 1000 {
+			return usage("--parameter-scan %q: the range is empty or has more than 1000 steps", sc)
+		}
+		var levels []string
+		for i := 0; nums[0]+float64(i)*nums[2] <= nums[1]*(1+1e-12); i++ {
+			levels = append(levels, strconv.FormatFloat(nums[0]+float64(i)*nums[2], 'g', 10, 64))
+		}
+		add(name, levels)
+	}
+	return nil
+}
+
+// substitute replaces {name} by the variable that carries the factor's level.
+func (d *draft) substitute(s string, ref func(string) string) string {
+	for _, f := range d.p.Factors {
+		s = strings.ReplaceAll(s, "{"+f.Name+"}", ref(protocol.FactorVar(f.Name)))
+	}
+	return s
+}
+
+// plan passes the draft through the same parser as every protocol file.
+func (d *draft) plan() (*flow.Plan, error) {
+	b, err := json.Marshal(&d.p)
+	if err != nil {
+		return nil, err
+	}
+	p, faults := protocol.Parse("compare", b, nil)
+	if len(faults) > 0 {
+		var said []string
+		for _, f := range faults {
+			said = append(said, f.Message)
+		}
+		return nil, usage("%s", strings.Join(said, "; "))
+	}
+	return &flow.Plan{Protocol: p, Source: "compare", Dir: "."}, nil
+}
+
+// pilotRun is what running each command once has shown.
+type pilotRun struct {
+	round time.Duration      // all arms once
+	bench map[string]float64 // Go benchmark figures of the first arm
+}
+
+// pilot runs each command once, in the first cell, to see how long it takes
+// and whether it prints Go benchmarks. A command that fails is told at once.
+func (s *session) pilot(ctx context.Context, plan *flow.Plan) (pilotRun, error) {
+	var p pilotRun
+	dir, err := os.MkdirTemp("", "assay-pilot-")
+	if err != nil {
+		return p, err
+	}
+	defer os.RemoveAll(dir)
+	q := *plan.Protocol
+	// Asking for benchmark lines makes the executor keep what is printed.
+	q.Metrics = append(slices.Clone(q.Metrics), protocol.Metric{Name: "any", Source: protocol.SourceGoBench, Unit: "ns/op", Better: "lower"})
+	x, err := trial.NewExecutor(&q, trial.Options{Scratch: filepath.Join(dir, "scratch"), Dir: plan.Dir})
+	if err != nil {
+		return p, err
+	}
+	defer x.Close(context.WithoutCancel(ctx), true)
+	cell := q.Cells()[0]
+	for i, a := range q.Arms {
+		if err := x.Setup(ctx, a.Name); err != nil {
+			return p, err
+		}
+		o, err := x.Run(ctx, trial.Slot{Cell: cell.Name, Warmup: true, Arm: a.Name, Slot: i, Seed: q.Design.Seed}, cell)
+		if err != nil {
+			return p, err
+		}
+		if o.Status != trial.StatusOK && o.Status != trial.StatusOutput {
+			return p, fmt.Errorf("%s: %s: %s%s\nUse --ignore-failure to measure it anyway", a.Name, o.Status, strings.Join(o.Notes, "; "), tail(o.Stderr))
+		}
+		p.round += o.Usage.Wall
+		if i == 0 {
+			p.bench = o.Bench
+		}
+	}
+	return p, nil
+}
+
+func tail(stderr string) string {
+	if stderr = strings.TrimSpace(stderr); stderr == "" {
+		return ""
+	}
+	return "\n  " + strings.ReplaceAll(stderr, "\n", "\n  ")
+}
+
+// fit takes in what the pilot has shown: how many rounds fit into the time,
+// and which figures the commands print.
+func (d *draft) fit(c *comparison, p pilotRun, cells int) {
+	d.p.Design.Rounds = c.rounds
+	if c.rounds == 0 {
+		n := int(compareFor / max(p.round*time.Duration(cells), time.Microsecond))
+		d.p.Design.Rounds = min(max(n, leastRounds), mostRounds)
+	}
+	if len(p.bench) == 0 {
+		return
+	}
+	d.p.Metrics = nil
+	used := map[string]bool{}
+	keys := make([]string, 0, len(p.bench))
+	for k := range p.bench {
+		keys = append(keys, k)
+	}
+	// Times first: the first metric is the primary one.
+	slices.SortFunc(keys, func(a, b string) int {
+		if x, y := strings.HasSuffix(a, " ns/op"), strings.HasSuffix(b, " ns/op"); x != y {
+			return map[bool]int{true: -1, false: 1}[x]
+		}
+		return strings.Compare(a, b)
+	})
+	for _, k := range keys {
+		bench, unit, _ := strings.Cut(k, " ")
+		better := "lower"
+		if strings.HasSuffix(unit, "/s") {
+			better = "higher"
+		}
+		m := protocol.Metric{Name: metricName(bench+"_"+unit, used), Unit: unit, Better: better, Source: protocol.SourceGoBench, Key: bench}
+		d.p.Metrics = append(d.p.Metrics, m)
+	}
+	d.p.Primary.Metric = d.p.Metrics[0].Name
+}
+
+var notIdent = regexp.MustCompile(`[^a-z0-9]+`)
+
+func metricName(s string, used map[string]bool) string {
+	name := strings.Trim(notIdent.ReplaceAllString(strings.ToLower(s), "_"), "_")
+	if name == "" || name[0] < 'a' {
+		name = "m_" + name
+	}
+	for base, i := name, 2; used[name]; i++ {
+		name = base + "_" + strconv.Itoa(i)
+	}
+	used[name] = true
+	return name
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assaylab/assay/lab/host"
+	"github.com/assaylab/assay/lab/protocol"
+)
+
+// doctorLimits are what doctor measures the machine against: what a protocol
+// written by init asks for.
+func doctorLimits() []protocol.Limit {
+	p, faults := protocol.Parse("template.yaml", template, nil)
+	if len(faults) > 0 {
+		panic(faults)
+	}
+	return p.Host
+}
+
+func (s *session) doctorVerb() *cobra.Command {
+	var scratch string
+	c := &cobra.Command{
+		Use: "doctor", GroupID: "run", Short: "Look at this machine as a run would", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if _, err := os.Stat(scratch); err != nil {
+				return usageError{err}
+			}
+			m := host.Machine{LockPath: lockPath()}
+			readings := host.Mark(m.Probe(scratch), doctorLimits())
+			for _, r := range readings {
+				value := "–"
+				if r.Available() {
+					value = fmt.Sprintf("%.4g %s", r.Value, r.Unit)
+				}
+				fmt.Fprintf(s.out, "%-12s %-18s %-16s %s\n", r.State, r.Probe, value, r.Detail)
+			}
+			breaches := host.Judge(readings, doctorLimits(), "now")
+			for _, b := range breaches {
+				fmt.Fprintf(s.out, "%s: %s\n", b.Action, b)
+			}
+			if len(breaches) == 0 {
+				fmt.Fprintln(s.out, "The machine is fit to measure, as far as can be told.")
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&scratch, "scratch", ".", "folder whose disk is looked at")
+	return c
+}

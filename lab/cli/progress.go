@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/assaylab/assay/lab/flow"
+	"github.com/assaylab/assay/lab/trial"
+)
+
+// repaint is how often the progress line is drawn on a terminal; each redraw
+// costs the machine under test a little.
+const repaint = 200 * time.Millisecond
+
+// progress draws one line on a terminal; elsewhere it prints a line every
+// tenth of the run at most.
+type progress struct {
+	w      io.Writer
+	quiet  bool
+	live   bool
+	drawn  time.Time
+	tenth  int
+	failed map[string]int
+	dir    string
+	dirty  bool
+}
+
+func newProgress(w io.Writer, quiet bool) *progress {
+	live := isTerminal(w) && os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
+	return &progress{w: w, quiet: quiet, live: live, failed: map[string]int{}}
+}
+
+func (p *progress) events() flow.Events {
+	return flow.Events{
+		Begin: func(dir string, rounds int) {
+			p.dir = dir
+			if !p.quiet {
+				fmt.Fprintf(p.w, "run folder %s, %d rounds\n", dir, rounds)
+			}
+		},
+		Round: p.round,
+		Trial: p.trial,
+		Note:  func(text string) { p.line(text) },
+	}
+}
+
+// trial tells of a trial that failed: at once the first time, then counted.
+func (p *progress) trial(o *trial.Observation) {
+	if o.Status == trial.StatusOK {
+		return
+	}
+	p.failed[o.Arm]++
+	if p.failed[o.Arm] == 1 {
+		why := ""
+		if len(o.Notes) > 0 {
+			why = ": " + o.Notes[0]
+		}
+		p.line(fmt.Sprintf("arm %s, cell %s, round %d: %s%s", o.Arm, o.Cell, o.Round+1, o.Status, why))
+		if s := strings.TrimSpace(o.Stderr); s != "" {
+			p.line("  " + strings.ReplaceAll(s, "\n", "\n  "))
+		}
+	}
+}
+
+func (p *progress) line(text string) {
+	p.clear()
+	fmt.Fprintln(p.w, text)
+}
+
+func (p *progress) clear() {
+	if p.dirty {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.dirty = false
+	}
+}
+
+func (p *progress) round(pr flow.Progress) {
+	if p.quiet {
+		return
+	}
+	if p.live {
+		if time.Since(p.drawn) < repaint && pr.Done < pr.Total {
+			return
+		}
+		p.drawn = time.Now()
+		p.clear()
+		fmt.Fprint(p.w, p.text(pr))
+		p.dirty = true
+		return
+	}
+	if tenth := 10 * pr.Done / pr.Total; tenth > p.tenth && time.Since(p.drawn) > time.Second {
+		p.tenth, p.drawn = tenth, time.Now()
+		fmt.Fprintln(p.w, p.text(pr))
+	}
+}
+
+func (p *progress) text(pr flow.Progress) string {
+	const barWidth = 20
+	done := barWidth * pr.Done / pr.Total
+	bar := strings.Repeat("█", done) + strings.Repeat("░", barWidth-done)
+	phase := ""
+	if pr.Warmup {
+		phase = " warm-up"
+	}
+	cell := pr.Cell
+	if r := []rune(cell); len(r) > 24 {
+		cell = string(r[:23]) + "…"
+	}
+	fails := ""
+	n := 0
+	for _, k := range p.failed {
+		n += k
+	}
+	if n > 0 {
+		fails = fmt.Sprintf("  %d failed", n)
+	}
+	return fmt.Sprintf("%s %3d %%  %s %d/%d%s  %s left%s", bar, 100*pr.Done/pr.Total, cell, pr.Round, pr.Of, phase, short(pr.Left), fails)
+}
+
+// short is a duration that a person reads at a glance.
+func short(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%ds", int(d.Seconds()+0.999))
+	}
+}
+
+func (p *progress) end() { p.clear() }

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assaylab/assay/lab/flow"
+	"github.com/assaylab/assay/lab/ledger"
+	"github.com/assaylab/assay/lab/report"
+)
+
+func (s *session) analyzeVerb() *cobra.Command {
+	var f runFlags
+	var early bool
+	c := &cobra.Command{
+		Use: "analyze RUN", GroupID: "read", Short: "Judge a run again from disk", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			o, err := flow.Analyze(filepath.Clean(args[0]), early)
+			if err != nil {
+				return err
+			}
+			return s.conclude(f, o)
+		},
+	}
+	f.addFailOn(c)
+	c.Flags().BoolVar(&early, "early", false, "look at a run that has not ended; makes it exploratory for ever")
+	return c
+}
+
+func (s *session) verifyVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify RUN", GroupID: "read", Short: "Check every hash of a run", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			run, problems, err := flow.Verify(filepath.Clean(args[0]))
+			if err != nil {
+				return err
+			}
+			if len(problems) > 0 {
+				return &ledger.IntegrityError{Dir: args[0], Problems: problems}
+			}
+			state := "sealed"
+			switch {
+			case !run.Ended():
+				state = "not ended; go on with: " + s.app.Name + " resume " + args[0]
+			case !run.Sealed:
+				state = "ended, not decided yet; go on with: " + s.app.Name + " analyze " + args[0]
+			}
+			fmt.Fprintf(s.out, "%s: intact. lock %.12s…, %d records, %s\n", args[0], run.Lock.Digest, len(run.Records), state)
+			return nil
+		},
+	}
+}
+
+func (s *session) reportVerb() *cobra.Command {
+	var format, out string
+	c := &cobra.Command{
+		Use: "report RUN", GroupID: "read", Short: "Print a run as a page or as data", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			f, ok := report.Find(format)
+			if !ok {
+				var known []string
+				for _, f := range report.Formats {
+					known = append(known, f.Name)
+				}
+				return usage("unknown format %q; there are %s", format, strings.Join(known, ", "))
+			}
+			o, err := flow.Load(filepath.Clean(args[0]))
+			if err != nil {
+				return err
+			}
+			src, err := o.Source()
+			if err != nil {
+				return err
+			}
+			return s.write(out, func(w io.Writer) error { return f.Write(w, src) })
+		},
+	}
+	about := make([]string, 0, len(report.Formats))
+	for _, f := range report.Formats {
+		about = append(about, fmt.Sprintf("  %-10s %s", f.Name, f.About))
+	}
+	c.Long = "Print a run as a page or as data.\n\nFormats:\n" + strings.Join(about, "\n")
+	c.Flags().StringVarP(&format, "format", "f", "text", "html, md, text, json, junit, csv, benchfmt, hyperfine")
+	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default stdout)")
+	return c
+}
+
+// write prints to stdout or replaces a file, whole or not at all.
+func (s *session) write(path string, print func(io.Writer) error) error {
+	if path == "" || path == "-" {
+		return print(s.out)
+	}
+	var b bytes.Buffer
+	if err := print(&b); err != nil {
+		return err
+	}
+	return ledger.WriteFile(path, b.Bytes())
+}
+
+func (s *session) compareRunsVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "compare-runs RUN RUN...", GroupID: "read", Short: "Run-to-run variance of each figure", Args: cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var sources []*report.Source
+			for _, dir := range args {
+				o, err := flow.Load(filepath.Clean(dir))
+				if err != nil {
+					return err
+				}
+				if len(sources) > 0 && o.Results.Name != sources[0].Results.Name {
+					return usage("%s is a run of protocol %q and %s of %q; only runs of one protocol can be compared", dir, o.Results.Name, args[0], sources[0].Results.Name)
+				}
+				src, err := o.Source()
+				if err != nil {
+					return err
+				}
+				sources = append(sources, src)
+			}
+			return report.Compare(s.out, sources)
+		},
+	}
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assaylab/assay/lab/flow"
+	"github.com/assaylab/assay/lab/gate"
+	"github.com/assaylab/assay/lab/ledger"
+	"github.com/assaylab/assay/lab/protocol"
+	"github.com/assaylab/assay/lab/report"
+)
+
+// runFlags are the flags that run, resume and compare share.
+type runFlags struct {
+	out     string
+	scratch string
+	failOn  string
+}
+
+func (f *runFlags) add(c *cobra.Command) {
+	c.Flags().StringVarP(&f.out, "out", "o", "", "run folder (default runs/NAME-TIME)")
+	c.Flags().StringVar(&f.scratch, "scratch", "", "where trials work (default: in the run folder)")
+	f.addFailOn(c)
+}
+
+func (f *runFlags) addFailOn(c *cobra.Command) {
+	c.Flags().StringVar(&f.failOn, "fail-on", "all", "which verdicts exit non-zero: all, no-go (inconclusive exits 0), never")
+}
+
+func (s *session) runVerb() *cobra.Command {
+	var f runFlags
+	var variant string
+	n := flow.Narrowing{Warmup: -1}
+	c := &cobra.Command{
+		Use: "run [PROTOCOL]", GroupID: "run", Short: "Carry out a protocol and give its verdict",
+		Long: `Carry out a protocol and give its verdict.
+
+A protocol that is not frozen yet is frozen first. Its lock stands beside it
+(exp.yaml: exp.lock.json); a protocol that changed after the freeze is refused.
+--rounds, --warmup, --arm and --cell run less than the plan and make the run
+exploratory: it then decides nothing.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			plan, err := s.plan(first(args), variant)
+			if err != nil {
+				return err
+			}
+			lock, err := s.lockFor(cmd.Context(), plan, n)
+			if err != nil {
+				return err
+			}
+			return s.carryOut(f, func(o flow.Options) (*flow.Outcome, error) { return flow.Run(cmd.Context(), plan, lock, o) })
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&variant, "protocol", "", "which of the study's protocols")
+	c.Flags().IntVarP(&n.Rounds, "rounds", "r", 0, "measured rounds per cell (exploratory)")
+	c.Flags().IntVarP(&n.Warmup, "warmup", "w", -1, "warm-up rounds per cell (exploratory)")
+	c.Flags().StringArrayVar(&n.Arms, "arm", nil, "only this arm beside the reference (exploratory; may be repeated)")
+	c.Flags().StringArrayVar(&n.Cells, "cell", nil, "only this cell, by name (exploratory; may be repeated)")
+	return c
+}
+
+// lockFor freezes what is about to run, or finds that it is frozen.
+func (s *session) lockFor(ctx context.Context, plan *flow.Plan, n flow.Narrowing) (*protocol.Lock, error) {
+	switch {
+	case !n.Empty():
+		reason, err := n.Apply(plan)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		s.say("exploratory: %s", reason)
+		return flow.Freeze(ctx, plan, reason)
+	case plan.LockPath() == "":
+		return flow.Freeze(ctx, plan, "")
+	}
+	lock, fresh, err := flow.FreezeFile(ctx, plan)
+	if err == nil && fresh {
+		s.say("froze %s as %s (version %d, sha256 %.12s…)", plan.Path, plan.LockPath(), lock.Version, lock.Digest)
+	}
+	return lock, err
+}
+
+// carryOut runs with progress, prints the end and sets the exit status.
+func (s *session) carryOut(f runFlags, run func(flow.Options) (*flow.Outcome, error)) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	p := newProgress(s.err, s.quiet)
+	o := flow.Options{Out: f.out, Scratch: f.scratch, Lock: lockPath(), Events: p.events()}
+	outcome, err := run(o)
+	p.end()
+	if errors.Is(err, context.Canceled) && p.dir != "" {
+		s.say("interrupted; everything measured so far is kept. Go on with:\n  %s resume %s", s.app.Name, p.dir)
+		s.status = exitInterrupted
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.conclude(f, outcome)
+}
+
+func (f *runFlags) check() error {
+	switch f.failOn {
+	case "all", "no-go", "nogo", "never":
+		return nil
+	}
+	return usage("--fail-on is all, no-go or never, not %q", f.failOn)
+}
+
+// conclude prints the end of a run and sets the exit status.
+func (s *session) conclude(f runFlags, o *flow.Outcome) error {
+	src, err := o.Source()
+	if err != nil {
+		return err
+	}
+	if err := (report.Terminal{Colour: s.colour()}).Write(s.out, src); err != nil {
+		return err
+	}
+	if o.Run.Sealed {
+		fmt.Fprintf(s.out, "page  %s\n", filepath.Join(o.Run.Dir, ledger.ReportFile))
+	}
+	s.status = f.status(o.Verdict)
+	return nil
+}
+
+func (f *runFlags) status(v *gate.Verdict) int {
+	switch {
+	case f.failOn == "never":
+		return 0
+	case f.failOn != "all" && f.failOn != "" && v.Class == gate.Inconclusive:
+		return 0
+	}
+	return v.Exit
+}
+
+func (s *session) resumeVerb() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use: "resume RUN", GroupID: "run", Short: "Go on with a run that was stopped", Args: cobra.ExactArgs(1),
+		Long: `Go on with a run that was stopped by a crash, a kill or ^C.
+
+The schedule is the same, nothing is measured twice and nothing is lost but
+the trial that was under way.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.carryOut(f, func(o flow.Options) (*flow.Outcome, error) {
+				return flow.Resume(cmd.Context(), filepath.Clean(args[0]), s.app.Studies, o)
+			})
+		},
+	}
+	f.addFailOn(c)
+	return c
+}

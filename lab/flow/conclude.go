@@ -1,0 +1,133 @@
+package flow
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/assaylab/assay/lab/analysis"
+	"github.com/assaylab/assay/lab/gate"
+	"github.com/assaylab/assay/lab/host"
+	"github.com/assaylab/assay/lab/ledger"
+	"github.com/assaylab/assay/lab/report"
+)
+
+// Outcome is a run with its results and verdict.
+type Outcome struct {
+	Run     *ledger.Run
+	Results *analysis.Results
+	Verdict *gate.Verdict
+}
+
+// Source is the outcome as the report wants it.
+func (o *Outcome) Source() (*report.Source, error) {
+	env, err := o.Run.Environment()
+	if err != nil {
+		env = &host.Provenance{}
+	}
+	return &report.Source{Run: o.Run, Env: env, Results: o.Results, Verdict: o.Verdict}, err
+}
+
+// ErrUnfinished is returned when a run is to be analysed before its end.
+var ErrUnfinished = errors.New("the run has not ended")
+
+// Conclude analyses a run that has ended, decides, writes both and the page, and
+// seals the folder.
+func Conclude(run *ledger.Run) (*Outcome, error) {
+	if !run.Ended() {
+		return nil, fmt.Errorf("%s: %w; go on with: assay resume %s", run.Dir, ErrUnfinished, run.Dir)
+	}
+	o := judge(run)
+	if err := run.Finish(o.Results.Bytes(), o.Verdict.Bytes()); err != nil {
+		return nil, err
+	}
+	return o, o.writePage()
+}
+
+func judge(run *ledger.Run) *Outcome {
+	results := analysis.Analyze(run)
+	return &Outcome{Run: run, Results: results, Verdict: gate.Decide(run.Protocol, results)}
+}
+
+func (o *Outcome) writePage() error {
+	src, err := o.Source()
+	if err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	if err := report.HTML(&page, src); err != nil {
+		return err
+	}
+	return ledger.WriteFile(filepath.Join(o.Run.Dir, ledger.ReportFile), page.Bytes())
+}
+
+// Analyze judges a run folder again from disk. early allows a run that has not
+// ended: the run is then marked exploratory in its ledger, for ever, because
+// whoever looks at half of the data can stop when he likes what he sees.
+func Analyze(dir string, early bool) (*Outcome, error) {
+	run, err := ledger.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if run.Ended() {
+		return Conclude(run)
+	}
+	if !early {
+		return nil, fmt.Errorf("%s: %w; go on with: assay resume %s (or look at it now with --early, which makes the run exploratory for ever)", dir, ErrUnfinished, dir)
+	}
+	w, err := ledger.Resume(dir, ToolVersion(), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	note := &ledger.Note{Time: time.Now().UTC(), Text: "it was analysed before its end", Exploratory: true}
+	if err := errors.Join(w.Append(ledger.Record{Kind: ledger.KindNote, Note: note}), w.Close()); err != nil {
+		return nil, err
+	}
+	return judge(w.Run()), nil
+}
+
+// Load reads a run and judges it again without writing anything.
+func Load(dir string) (*Outcome, error) {
+	run, err := ledger.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return judge(run), nil
+}
+
+// Verify checks every hash of a run and, for one that has been decided, that
+// results and verdict are what the data gives. It returns what is wrong; none
+// means that the folder is what was recorded.
+func Verify(dir string) (*ledger.Run, []ledger.Problem, error) {
+	run, problems, err := ledger.Verify(dir)
+	if err != nil || len(problems) > 0 || !run.Ended() {
+		return run, problems, err
+	}
+	o := judge(run)
+	for _, f := range []struct {
+		name string
+		want []byte
+	}{{ledger.ResultsFile, o.Results.Bytes()}, {ledger.VerdictFile, o.Verdict.Bytes()}} {
+		got, err := os.ReadFile(filepath.Join(dir, f.name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && !run.Sealed:
+		case err != nil:
+			problems = append(problems, ledger.Problem{File: f.name, Message: err.Error()})
+		case !bytes.Equal(got, f.want):
+			problems = append(problems, ledger.Problem{File: f.name, Message: fmt.Sprintf("is not what analysing the data gives (line %d differs)", firstDifference(got, f.want))})
+		}
+	}
+	return run, problems, nil
+}
+
+func firstDifference(a, b []byte) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return bytes.Count(a[:n], []byte("\n")) + 1
+}

@@ -1,0 +1,241 @@
+package flow
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/assaylab/assay/internal/spawn"
+	"github.com/assaylab/assay/lab/host"
+	"github.com/assaylab/assay/lab/ledger"
+	"github.com/assaylab/assay/lab/protocol"
+)
+
+// versionTimeout bounds an arm's version command.
+const versionTimeout = 30 * time.Second
+
+// versionLimit is how much of what a version command prints is kept.
+const versionLimit = 400
+
+// ErrChanged is returned when what is about to run is not what was frozen.
+var ErrChanged = errors.New("not what was frozen")
+
+// evidence gathers what only the outside world knows: what each arm's program
+// is, which commit a revision means, and what the inputs contain. It returns an
+// error for what cannot exist at the run either.
+func evidence(ctx context.Context, plan *Plan) (protocol.Evidence, error) {
+	e := protocol.Evidence{Tool: ToolVersion(), Now: time.Now(), Source: plan.Source}
+	var errs []error
+	for i := range plan.Protocol.Arms {
+		r, err := receipt(ctx, plan, &plan.Protocol.Arms[i])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("arm %s: %w", plan.Protocol.Arms[i].Name, err))
+		}
+		e.Receipts = append(e.Receipts, r)
+	}
+	for _, in := range plan.Protocol.Inputs {
+		f, err := inputFile(plan.Dir, in)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("input %s: %w", in, err))
+		}
+		e.Inputs = append(e.Inputs, f)
+	}
+	return e, errors.Join(errs...)
+}
+
+func inputFile(dir, name string) (protocol.File, error) {
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return protocol.File{Path: name}, err
+	}
+	if !info.Mode().IsRegular() {
+		return protocol.File{Path: name}, errors.New("not a regular file")
+	}
+	sum, err := host.FileSHA256(path)
+	return protocol.File{Path: name, SHA256: sum, Bytes: info.Size()}, err
+}
+
+func receipt(ctx context.Context, plan *Plan, a *protocol.Arm) (protocol.Receipt, error) {
+	r := protocol.Receipt{Arm: a.Name}
+	dir := filepath.Join(plan.Dir, a.Dir)
+	if a.Rev != "" {
+		out, err := exec.CommandContext(ctx, "git", "-C", plan.Dir, "rev-parse", "--verify", "--quiet", a.Rev+"^{commit}").Output()
+		if err != nil {
+			return r, fmt.Errorf("git knows no revision %q here (is %s in a repository that has it?)", a.Rev, plan.Dir)
+		}
+		r.Rev = strings.TrimSpace(string(out))
+		// The arm's tree is a clean check-out; what is dirty is the tree the
+		// author has before his eyes, which he may believe he is measuring.
+		r.Dirty = a.Rev == "HEAD" && host.Git(plan.Dir).Dirty
+	}
+	switch {
+	case a.Func != "":
+		self, err := os.Executable()
+		if err != nil {
+			return r, err
+		}
+		r.Program = filepath.Base(self)
+		if r.SHA256, err = host.FileSHA256(self); err != nil {
+			return r, err
+		}
+	case len(a.Command) > 0 && !strings.Contains(a.Command[0], "${"):
+		env := os.Environ()
+		for k, v := range a.Env {
+			env = append(env, k+"="+v)
+		}
+		path, err := spawn.Look(a.Command[0], env, dir)
+		switch {
+		case err == nil:
+			r.Program = filepath.Base(path)
+			if r.SHA256, err = host.FileSHA256(path); err != nil {
+				return r, err
+			}
+		case errors.Is(err, fs.ErrNotExist) && (a.Setup != "" || a.Rev != ""):
+			r.Program = a.Command[0] + " (made by setup)"
+		default:
+			return r, fmt.Errorf("%w; install it, or correct command", err)
+		}
+	}
+	if a.Version != "" {
+		ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", a.Version)
+		cmd.Dir = dir
+		if a.Rev != "" {
+			cmd.Dir = plan.Dir
+		}
+		cmd.Env = os.Environ()
+		for k, v := range a.Env {
+			cmd.Env = append(cmd.Env, k+"="+v)
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return r, fmt.Errorf("version command %q: %w: %s", a.Version, err, bytes.TrimSpace(out))
+		}
+		v := strings.TrimSpace(strings.ToValidUTF8(string(out), "?"))
+		r.Version = v[:min(len(v), versionLimit)]
+	}
+	return r, nil
+}
+
+// Freeze makes a lock of the plan without writing it anywhere. exploratory, if
+// not empty, says why the run will decide nothing; then a plan that cannot
+// decide is not refused.
+func Freeze(ctx context.Context, plan *Plan, exploratory string) (*protocol.Lock, error) {
+	e, err := evidence(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	e.Exploratory = exploratory
+	return protocol.Freeze(plan.Protocol, e)
+}
+
+// FreezeFile freezes the plan and writes the lock beside the protocol file. It
+// returns an error that wraps fs.ErrExist where there is a lock already, unless
+// that lock is of the very same protocol, which is returned with fresh false.
+func FreezeFile(ctx context.Context, plan *Plan) (lock *protocol.Lock, fresh bool, err error) {
+	old, err := ReadLockFile(plan.LockPath())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, false, err
+	case bytes.Equal(old.Protocol, plan.Protocol.Canonical()):
+		return old, false, nil
+	default:
+		return nil, false, fmt.Errorf("%s %w: it changed after %s was written (%s); put it back, or record the change with: assay freeze --amend \"reason\" %s",
+			plan.Path, ErrChanged, plan.LockPath(), old.Frozen.Format(time.DateOnly), plan.Path)
+	}
+	lock, err = Freeze(ctx, plan, "")
+	if err != nil {
+		return nil, false, err
+	}
+	return lock, true, ledger.WriteFile(plan.LockPath(), lock.Bytes())
+}
+
+// AmendFile freezes a changed plan as the next version, keeping the lock it
+// departs from beside it as exp.lock.v1.json.
+func AmendFile(ctx context.Context, plan *Plan, reason string) (*protocol.Lock, error) {
+	path := plan.LockPath()
+	old, err := ReadLockFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no %s to amend; freeze first", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, err := evidence(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := protocol.Amend(old, plan.Protocol, e, reason)
+	if err != nil {
+		return nil, err
+	}
+	kept := strings.TrimSuffix(path, ".json") + fmt.Sprintf(".v%d.json", old.Version)
+	if err := ledger.WriteFile(kept, old.Bytes()); err != nil {
+		return nil, err
+	}
+	return lock, ledger.WriteFile(path, lock.Bytes())
+}
+
+// ReadLockFile reads a lock. It returns an error that wraps protocol.ErrLock
+// where it was changed.
+func ReadLockFile(path string) (*protocol.Lock, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	lock, _, err := protocol.ReadLock(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return lock, nil
+}
+
+// stillTrue checks that programs and inputs are what the lock says.
+func stillTrue(ctx context.Context, plan *Plan, lock *protocol.Lock) error {
+	now, err := evidence(ctx, plan)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i, r := range now.Receipts {
+		if i >= len(lock.Receipts) || lock.Receipts[i].Arm != r.Arm {
+			return fmt.Errorf("lock and protocol name different arms: %w", ErrChanged)
+		}
+		if old := lock.Receipts[i]; old.SHA256 != r.SHA256 || old.Version != r.Version || old.Rev != r.Rev {
+			errs = append(errs, fmt.Errorf("arm %s is %w: %s", r.Arm, ErrChanged, describeReceipt(old, r)))
+		}
+	}
+	for i, f := range now.Inputs {
+		if i >= len(lock.Inputs) || lock.Inputs[i] != f {
+			errs = append(errs, fmt.Errorf("input %s is %w: its content differs", f.Path, ErrChanged))
+		}
+	}
+	if len(errs) > 0 {
+		errs = append(errs, fmt.Errorf("put it back, or record the change with: assay freeze --amend \"reason\" %s", plan.Path))
+	}
+	return errors.Join(errs...)
+}
+
+func describeReceipt(old, now protocol.Receipt) string {
+	switch {
+	case old.Rev != now.Rev:
+		return fmt.Sprintf("its revision was %.12s and is %.12s", old.Rev, now.Rev)
+	case old.SHA256 != now.SHA256:
+		return fmt.Sprintf("%s was %.12s and is %.12s", now.Program, old.SHA256, now.SHA256)
+	default:
+		return fmt.Sprintf("its version was %q and is %q", old.Version, now.Version)
+	}
+}

@@ -1,0 +1,583 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/assaylab/assay/lab/check"
+	"github.com/assaylab/assay/lab/host"
+	"github.com/assaylab/assay/lab/ledger"
+	"github.com/assaylab/assay/lab/protocol"
+	"github.com/assaylab/assay/lab/trial"
+)
+
+// hostWindow is the shortest stretch over which the machine is looked at. A
+// round that takes longer has a window of its own; shorter ones share one,
+// because the kernel counts CPU time in steps of 10 ms.
+const hostWindow = 200 * time.Millisecond
+
+// Options are how a run is carried out; none of them can change what it finds.
+type Options struct {
+	Out     string // run folder; "" names one from the protocol and the time
+	Scratch string // "" is a folder in the run folder
+	Lock    string // path of the machine-wide run lock; "" takes none
+	Events  Events
+}
+
+// Events are what a run tells while it runs. Nil functions are left out.
+type Events struct {
+	Begin func(dir string, rounds int)
+	Round func(Progress)
+	Trial func(o *trial.Observation)
+	Note  func(text string)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Cell        string
+	Round, Of   int // within the cell, 1-based, warm-up included
+	Warmup      bool
+	Done, Total int // rounds of the whole run
+	Left        time.Duration
+}
+
+// Run executes a frozen plan into a new run folder and takes it to its verdict.
+// On a cancelled context everything measured so far is kept and the error wraps
+// context.Canceled; Resume goes on from there.
+func Run(ctx context.Context, plan *Plan, lock *protocol.Lock, o Options) (*Outcome, error) {
+	if err := stillTrue(ctx, plan, lock); err != nil {
+		return nil, err
+	}
+	if o.Out == "" {
+		o.Out = filepath.Join("runs", plan.Protocol.Name+"-"+time.Now().Format("20060102-150405"))
+	}
+	scratch, err := makeScratch(&o, plan.Protocol)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeOrigin(o, plan); err != nil {
+		return nil, err
+	}
+	env := host.Machine{}.Provenance(plan.Dir, scratch)
+	w, err := ledger.Create(o.Out, lock, plan.Protocol, &env, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return drive(ctx, plan, w, o, scratch)
+}
+
+// Resume goes on with an unfinished run: the same schedule, nothing measured
+// twice. studies are searched for the one that the run was made with. It
+// returns an error that wraps ledger.ErrSealed for a finished run.
+func Resume(ctx context.Context, dir string, studies []*Study, o Options) (*Outcome, error) {
+	w, err := ledger.Resume(dir, ToolVersion(), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	run := w.Run()
+	if run.Ended() {
+		return Conclude(run)
+	}
+	from, err := readOrigin(dir)
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	plan := &Plan{Protocol: run.Protocol, Source: run.Lock.Source, Dir: from.Dir}
+	for _, s := range studies {
+		if s.Name == from.Study {
+			plan.Study = s
+		}
+	}
+	if from.Study != "" && plan.Study == nil {
+		return nil, errors.Join(fmt.Errorf("%s was made by study %q, which this program does not have", dir, from.Study), w.Close())
+	}
+	o.Scratch = from.Scratch
+	if err := stillTrue(ctx, plan, run.Lock); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	o.Out = dir
+	scratch, err := makeScratch(&o, run.Protocol)
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return drive(ctx, plan, w, o, scratch)
+}
+
+// origin is what a resume must know and the ledger has no business with: where
+// on this machine the run was started. It lives in the run's scratch folder and
+// goes with it.
+type origin struct {
+	Dir     string `json:"dir"`
+	Scratch string `json:"scratch,omitempty"`
+	Study   string `json:"study,omitempty"`
+}
+
+const originFile = "origin.json"
+
+func writeOrigin(o Options, plan *Plan) error {
+	dir, err := filepath.Abs(plan.Dir)
+	if err != nil {
+		return err
+	}
+	from := origin{Dir: dir, Study: plan.Study.name()}
+	if o.Scratch != "" {
+		if from.Scratch, err = filepath.Abs(o.Scratch); err != nil {
+			return err
+		}
+	}
+	b, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(o.Out, ledger.ScratchDir)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("run folder: %w", err)
+	}
+	return os.WriteFile(filepath.Join(folder, originFile), b, 0o644)
+}
+
+func readOrigin(dir string) (origin, error) {
+	var from origin
+	b, err := os.ReadFile(filepath.Join(dir, ledger.ScratchDir, originFile))
+	if err == nil {
+		err = json.Unmarshal(b, &from)
+	}
+	if err != nil {
+		return from, fmt.Errorf("%s cannot be resumed here: where it was started is not known (%w)", dir, err)
+	}
+	return from, nil
+}
+
+func makeScratch(o *Options, p *protocol.Protocol) (string, error) {
+	scratch := filepath.Join(o.Out, ledger.ScratchDir)
+	if o.Scratch != "" {
+		// A folder of our own in the one given: it is removed afterwards. It is
+		// named after the run, so that a resume finds what the rounds left.
+		scratch = filepath.Join(o.Scratch, "assay-"+filepath.Base(o.Out))
+	}
+	if err := os.MkdirAll(scratch, 0o755); err != nil {
+		return "", fmt.Errorf("scratch folder: %w", err)
+	}
+	if p.Design.Scratch == "disk" {
+		if err := realDisk(scratch); err != nil {
+			return "", err
+		}
+	}
+	return scratch, nil
+}
+
+// realDisk refuses a scratch folder that is memory, or that might be.
+func realDisk(scratch string) error {
+	for _, r := range (host.Machine{}).Static(scratch) {
+		if r.Probe == "scratch_tmpfs" {
+			switch {
+			case !r.Available():
+				return fmt.Errorf("the protocol asks for a real disk and the file system of %s cannot be told (%s); give another with --scratch", scratch, r.Detail)
+			case r.Value != 0:
+				return fmt.Errorf("the protocol asks for a real disk and %s is on %s; give another with --scratch", scratch, r.Detail)
+			}
+			return nil
+		}
+	}
+	return errors.New("the protocol asks for a real disk and no probe looked at the scratch folder")
+}
+
+// runner is one run under way.
+type runner struct {
+	plan    *Plan
+	p       *protocol.Protocol
+	w       *ledger.Writer
+	exec    *trial.Executor
+	events  Events
+	machine host.Machine
+	scratch string
+
+	done     map[slotKey]*trial.Observation
+	marked   map[roundKey]bool
+	judged   map[judgeKey]bool
+	byCell   map[string][]*trial.Observation
+	counters host.Counters
+	from     int // first round of the open host window
+
+	pace map[string]*pace
+}
+
+type slotKey struct {
+	cell  string
+	round int
+	arm   string
+}
+
+type roundKey struct {
+	cell  string
+	round int
+}
+
+type judgeKey struct {
+	check, scope, cell string
+	round              int
+}
+
+// pace is how long a cell's rounds take.
+type pace struct {
+	total time.Duration
+	n     int
+}
+
+func drive(ctx context.Context, plan *Plan, w *ledger.Writer, o Options, scratch string) (_ *Outcome, err error) {
+	defer func() { err = errors.Join(err, w.Close()) }()
+	r := &runner{
+		plan: plan, p: plan.Protocol, w: w, events: o.Events, scratch: scratch,
+		machine: host.Machine{LockPath: o.Lock},
+		done:    map[slotKey]*trial.Observation{}, marked: map[roundKey]bool{}, judged: map[judgeKey]bool{},
+		byCell: map[string][]*trial.Observation{}, pace: map[string]*pace{},
+	}
+	if !w.Run().Ended() {
+		release, holder, err := acquire(o.Lock)
+		if err != nil {
+			r.note("this run does not hold the machine: " + err.Error() + " " + holder)
+		}
+		defer release()
+		if err := r.measure(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(w.Run().Dir, ledger.ScratchDir)); err != nil {
+		return nil, err
+	}
+	return Conclude(w.Run())
+}
+
+func acquire(path string) (release func(), holder string, err error) {
+	if path == "" {
+		return func() {}, "", nil
+	}
+	return host.AcquireRunLock(path)
+}
+
+func (r *runner) note(text string) {
+	if r.events.Note != nil {
+		r.events.Note(text)
+	}
+}
+
+// measure carries the schedule out. It is a function of what the ledger already
+// holds: what is recorded is skipped, so that a resumed run and an uninterrupted
+// one walk the same path.
+func (r *runner) measure(ctx context.Context) (err error) {
+	revs := map[string]string{}
+	for _, rc := range r.w.Run().Lock.Receipts {
+		if rc.Rev != "" {
+			revs[rc.Arm] = rc.Rev
+		}
+	}
+	r.exec, err = trial.NewExecutor(r.p, trial.Options{
+		Scratch: r.scratch, Dir: r.plan.Dir, Study: r.plan.Study.name(), Funcs: r.plan.Study.funcs(), Revs: revs,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// Clean-up runs also after ^C, so it cannot use the cancelled context.
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), protocol.DefaultTimeout)
+		defer cancel()
+		if cerr := r.exec.Close(clean, err == nil); cerr != nil {
+			r.note(cerr.Error())
+			if err == nil {
+				err = r.w.Append(ledger.Record{Kind: ledger.KindNote, Note: &ledger.Note{Time: time.Now().UTC(), Text: cerr.Error()}})
+			}
+		}
+		if err == nil {
+			err = r.end()
+		}
+	}()
+	for _, rec := range r.w.Run().Records {
+		r.remember(rec)
+	}
+	schedule := trial.Schedule(r.p)
+	if r.events.Begin != nil {
+		r.events.Begin(r.w.Run().Dir, len(schedule))
+	}
+	if err := r.hostBefore(); err != nil {
+		return err
+	}
+	for i := range schedule {
+		if err := r.round(ctx, schedule, i); err != nil {
+			return r.stopped(ctx, err)
+		}
+	}
+	return r.stopped(ctx, r.judgeScope(ctx, protocol.ScopeRun, protocol.Cell{}, 0, r.allObservations()))
+}
+
+// stopped notes an interrupt in the chain before passing the error on.
+func (r *runner) stopped(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		note := &ledger.Note{Time: time.Now().UTC(), Text: "interrupted"}
+		return errors.Join(r.w.Append(ledger.Record{Kind: ledger.KindNote, Note: note}), context.Cause(ctx))
+	}
+	return err
+}
+
+func (r *runner) remember(rec ledger.Record) {
+	switch {
+	case rec.Trial != nil:
+		o := rec.Trial
+		r.done[slotKey{o.Cell, o.Round, o.Arm}] = o
+		r.byCell[o.Cell] = append(r.byCell[o.Cell], o)
+	case rec.Round != nil:
+		r.marked[roundKey{rec.Round.Cell, rec.Round.Round}] = true
+	case rec.Check != nil:
+		j := rec.Check
+		r.judged[judgeKey{j.Result.Name, j.Scope, j.Cell, j.Round}] = true
+	}
+}
+
+func (r *runner) append(rec ledger.Record) error {
+	if err := r.w.Append(rec); err != nil {
+		return err
+	}
+	r.remember(rec)
+	return nil
+}
+
+// round runs what is missing of one round, judges it and marks it.
+func (r *runner) round(ctx context.Context, schedule []trial.Round, i int) error {
+	rd := schedule[i]
+	cell, _ := r.p.Cell(rd.Cell)
+	last := rd.Round == cell.Warmup+cell.Rounds-1
+	if !r.marked[roundKey{rd.Cell, rd.Round}] {
+		start := time.Now()
+		if err := r.ceiling(); err != nil {
+			return err
+		}
+		var obs []*trial.Observation
+		for _, slot := range rd.Slots {
+			o := r.done[slotKey{slot.Cell, slot.Round, slot.Arm}]
+			if o == nil {
+				var err error
+				if o, err = r.trial(ctx, slot, cell); err != nil {
+					return err
+				}
+			}
+			obs = append(obs, o)
+		}
+		if err := r.judgeScope(ctx, protocol.ScopeRound, cell, rd.Round, obs); err != nil {
+			return err
+		}
+		if err := r.ceiling(); err != nil {
+			return err
+		}
+		if err := r.hostWindow(rd, last); err != nil {
+			return err
+		}
+		mark := ledger.RoundMark{Cell: rd.Cell, Round: rd.Round, Warmup: rd.Warmup}
+		if err := r.w.EndRound(mark, last); err != nil {
+			return err
+		}
+		r.marked[roundKey{rd.Cell, rd.Round}] = true
+		r.pacing(rd.Cell, time.Since(start))
+	}
+	if last {
+		if err := r.judgeScope(ctx, protocol.ScopeCell, cell, 0, r.byCell[cell.Name]); err != nil {
+			return err
+		}
+	}
+	if r.events.Round != nil {
+		r.events.Round(Progress{
+			Cell: cell.Name, Round: rd.Round + 1, Of: cell.Warmup + cell.Rounds, Warmup: rd.Warmup,
+			Done: i + 1, Total: len(schedule), Left: r.left(schedule[i+1:]),
+		})
+	}
+	return nil
+}
+
+func (r *runner) pacing(cell string, took time.Duration) {
+	for _, name := range []string{cell, ""} {
+		if r.pace[name] == nil {
+			r.pace[name] = &pace{}
+		}
+		r.pace[name].total += took
+		r.pace[name].n++
+	}
+}
+
+// left guesses the time that the rest takes: a cell's own pace where it has
+// one, the mean of all rounds so far elsewhere.
+func (r *runner) left(rest []trial.Round) time.Duration {
+	var sum time.Duration
+	for _, rd := range rest {
+		p := r.pace[rd.Cell]
+		if p == nil {
+			p = r.pace[""]
+		}
+		if p != nil {
+			sum += p.total / time.Duration(p.n)
+		}
+	}
+	return sum
+}
+
+// trial runs one trial, judges it and records both in one record, so that a
+// trial is never in the ledger without its checks.
+func (r *runner) trial(ctx context.Context, slot trial.Slot, cell protocol.Cell) (*trial.Observation, error) {
+	if err := r.exec.Setup(ctx, slot.Arm); err != nil {
+		return nil, err
+	}
+	o, err := r.exec.Run(ctx, slot, cell)
+	if err != nil {
+		return nil, err
+	}
+	var results []check.Result
+	for i := range r.p.Checks {
+		c := &r.p.Checks[i]
+		if c.Scope != protocol.ScopeTrial || !c.Covers(slot.Arm, cell) {
+			continue
+		}
+		if o.Status != trial.StatusOK {
+			results = append(results, check.Result{Name: c.Name, Verdict: check.Unknown, Message: "the trial ended with status " + string(o.Status)})
+			continue
+		}
+		results = append(results, r.exec.Judge(ctx, c, trial.Judging{Cell: cell, Round: slot.Round, Observations: []*trial.Observation{o}}))
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	// What the arm reported beyond the declared checks stays with it.
+	for _, c := range o.Checks {
+		if d := r.p.Check(c.Name); d == nil || !d.Reported {
+			results = append(results, c)
+		}
+	}
+	o.Checks = results
+	if r.events.Trial != nil {
+		r.events.Trial(o)
+	}
+	return o, r.append(ledger.Record{Kind: ledger.KindTrial, Trial: o})
+}
+
+func (r *runner) judgeScope(ctx context.Context, scope string, cell protocol.Cell, round int, obs []*trial.Observation) error {
+	for i := range r.p.Checks {
+		c := &r.p.Checks[i]
+		if c.Scope != scope || scope != protocol.ScopeRun && !c.Cells.Match(cell) || r.judged[judgeKey{c.Name, scope, cell.Name, round}] {
+			continue
+		}
+		res := r.exec.Judge(ctx, c, trial.Judging{Cell: cell, Round: round, Observations: obs})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := r.append(ledger.Record{Kind: ledger.KindCheck, Check: &ledger.Judgement{Scope: scope, Cell: cell.Name, Round: round, Result: res}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runner) allObservations() []*trial.Observation {
+	var all []*trial.Observation
+	for _, c := range r.p.Cells() {
+		all = append(all, r.byCell[c.Name]...)
+	}
+	return all
+}
+
+// ceiling ends the run before it fills the disk.
+func (r *runner) ceiling() error {
+	limit := int64(r.p.Design.ScratchGB) << 30
+	if limit == 0 {
+		return nil
+	}
+	n, err := r.exec.ScratchBytes()
+	if err != nil {
+		return fmt.Errorf("scratch folder: %w", err)
+	}
+	if n > limit {
+		return fmt.Errorf("the scratch folder has %.1f GiB; the protocol allows %d: an arm leaves too much behind", float64(n)/(1<<30), r.p.Design.ScratchGB)
+	}
+	return nil
+}
+
+func (r *runner) snapshot() host.Counters {
+	return r.machine.Counters(r.machine.OwnCPU(os.Getpid()))
+}
+
+func (r *runner) hostBefore() error {
+	readings := r.machine.Static(r.scratch)
+	if len(r.p.Host) > 0 {
+		readings = r.machine.Probe(r.scratch)
+	}
+	if err := r.hostRecord("before", "", 0, 0, readings, r.p.Host); err != nil {
+		return err
+	}
+	r.counters, r.from = r.snapshot(), -1
+	return nil
+}
+
+// hostWindow closes the open stretch if it is long enough, or if the run ends.
+func (r *runner) hostWindow(rd trial.Round, last bool) error {
+	if r.from < 0 {
+		r.from = rd.Round
+	}
+	if time.Since(r.counters.Time) < hostWindow {
+		if last {
+			// The next cell's rounds are numbered from 0 again.
+			r.from = -1
+		}
+		return nil
+	}
+	now := r.snapshot()
+	readings := host.Between(r.counters, now)
+	err := r.hostRecord("during", rd.Cell, r.from, rd.Round, readings, r.limitsOn(readings))
+	r.counters, r.from = now, -1
+	return err
+}
+
+// limitsOn are the limits on what was read: a window says nothing of the
+// governor.
+func (r *runner) limitsOn(readings []host.Reading) []protocol.Limit {
+	var out []protocol.Limit
+	for _, l := range r.p.Host {
+		if slices.ContainsFunc(readings, func(rd host.Reading) bool { return rd.Probe == l.Probe }) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func (r *runner) hostRecord(when, cell string, from, to int, readings []host.Reading, limits []protocol.Limit) error {
+	return r.append(ledger.Record{Kind: ledger.KindHost, Host: &ledger.HostWindow{
+		When: when, Time: time.Now().UTC(), Cell: cell, From: from, To: to,
+		Readings: host.Mark(readings, limits), Breaches: host.Judge(readings, limits, when),
+	}})
+}
+
+// end closes the last host window, looks at the machine once more and ends the
+// chain.
+func (r *runner) end() error {
+	if short := hostWindow/2 - time.Since(r.counters.Time); short > 0 && len(r.p.Host) > 0 {
+		// The kernel's clock needs 100 ms to say anything about the last rounds.
+		time.Sleep(short)
+	}
+	now := r.snapshot()
+	readings := append(host.Between(r.counters, now), r.machine.Static(r.scratch)...)
+	readings = slices.CompactFunc(sortByProbe(readings), func(a, b host.Reading) bool { return a.Probe == b.Probe })
+	if err := r.hostRecord("after", "", 0, 0, readings, r.limitsOn(readings)); err != nil {
+		return err
+	}
+	if err := r.append(ledger.Record{Kind: ledger.KindEnd, End: &ledger.End{Time: time.Now().UTC()}}); err != nil {
+		return err
+	}
+	return r.w.Sync()
+}
+
+func sortByProbe(readings []host.Reading) []host.Reading {
+	slices.SortStableFunc(readings, func(a, b host.Reading) int {
+		return slices.Index(protocol.Probes, a.Probe) - slices.Index(protocol.Probes, b.Probe)
+	})
+	return readings
+}

@@ -1,0 +1,297 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assaylab/assay/lab/analysis"
+	"github.com/assaylab/assay/lab/gate"
+	"github.com/assaylab/assay/lab/protocol"
+)
+
+// figure is one arm against the reference on one metric in one cell: a line of
+// every table.
+type figure struct {
+	cell    *analysis.Cell
+	metric  *protocol.Metric
+	arm     *protocol.Arm
+	ref     *analysis.ArmSummary
+	treat   *analysis.ArmSummary
+	cmp     *analysis.Comparison
+	test    string // the frozen test, of which p is shown for every metric
+	primary *analysis.PrimaryCell
+	rules   []rule
+}
+
+// rule is a veto's or gate's answer.
+type rule struct {
+	kind string // veto or gate
+	gate.RuleResult
+}
+
+func (s *Source) rules() []rule {
+	var all []rule
+	for _, r := range s.Verdict.Vetoes {
+		all = append(all, rule{"veto", r})
+	}
+	for _, r := range s.Verdict.Gates {
+		all = append(all, rule{"gate", r})
+	}
+	return all
+}
+
+// countsFirst are the metrics in the order in which they are shown: counts are
+// exact on any machine, clocks are not.
+func (s *Source) countsFirst() []*protocol.Metric {
+	var counts, clocks []*protocol.Metric
+	for i := range s.Run.Protocol.Metrics {
+		if m := &s.Run.Protocol.Metrics[i]; m.Count {
+			counts = append(counts, m)
+		} else {
+			clocks = append(clocks, m)
+		}
+	}
+	return append(counts, clocks...)
+}
+
+// figures are the cell's lines. An arm or a metric that the results do not have
+// is a line without values, so that a gap is seen.
+func (s *Source) figures(cell *analysis.Cell) []figure {
+	var all []figure
+	p := s.Run.Protocol
+	rules := s.rules()
+	for _, m := range s.countsFirst() {
+		cm := cell.Metric(m.Name)
+		for i := 1; i < len(p.Arms); i++ {
+			f := figure{
+				cell: cell, metric: m, arm: &p.Arms[i],
+				ref: orNoSummary(cm.Arm(p.Reference())), treat: orNoSummary(cm.Arm(p.Arms[i].Name)), cmp: orNoComparison(cm.Against(p.Arms[i].Name)),
+				test: p.Primary.Test,
+			}
+			if pr := s.Results.Primary; pr != nil && pr.Metric == m.Name && pr.Treatment == f.arm.Name {
+				if at := slices.IndexFunc(pr.Cells, func(c analysis.PrimaryCell) bool { return c.Cell == cell.Name }); at >= 0 {
+					f.primary = &pr.Cells[at]
+				}
+			}
+			for _, r := range rules {
+				if r.Metric == m.Name && r.Cell == cell.Name && r.Arm == f.arm.Name {
+					f.rules = append(f.rules, r)
+				}
+			}
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func (s *Source) allFigures() []figure {
+	var all []figure
+	for i := range s.Results.Cells {
+		all = append(all, s.figures(&s.Results.Cells[i])...)
+	}
+	return all
+}
+
+var nan = analysis.Number(math.NaN())
+
+func orNoSummary(a *analysis.ArmSummary) *analysis.ArmSummary {
+	if a == nil {
+		return &analysis.ArmSummary{Mean: nan, SD: nan, Median: nan, Min: nan, Max: nan, Sum: nan}
+	}
+	return a
+}
+
+func orNoComparison(c *analysis.Comparison) *analysis.Comparison {
+	if c == nil {
+		return &analysis.Comparison{Diff: nan, Change: nan, Ratio: nan, D: nan, G: nan, Dz: nan}
+	}
+	return c
+}
+
+// middle is the value that stands for an arm's rounds, as the protocol asks.
+func middle(m *protocol.Metric, a *analysis.ArmSummary) float64 {
+	if m.Summarise == protocol.StatMedian {
+		return float64(a.Median)
+	}
+	return float64(a.Mean)
+}
+
+// spread is an arm's value with how far its rounds lie apart.
+func spread(m *protocol.Metric, a *analysis.ArmSummary) string {
+	switch {
+	case m.Summarise == protocol.StatMedian:
+		return withUnit(float64(a.Median), m.Unit) + " median"
+	case math.IsNaN(float64(a.SD)):
+		return withUnit(float64(a.Mean), m.Unit)
+	}
+	return plusMinus(float64(a.Mean), float64(a.SD), m.Unit)
+}
+
+// change is the relative change, or the difference where there is no ratio to
+// speak of, for instance because the reference did none of it.
+func (f *figure) change() string {
+	switch {
+	case !math.IsNaN(float64(f.cmp.Change)):
+		return percent(float64(f.cmp.Change))
+	case math.IsNaN(float64(f.cmp.Diff)):
+		return none
+	case f.cmp.Diff > 0:
+		return "+" + withUnit(float64(f.cmp.Diff), f.metric.Unit)
+	}
+	return withUnit(float64(f.cmp.Diff), f.metric.Unit)
+}
+
+// changeInterval is the interval of what change shows. The ratio's is used only
+// where ratio and change mean the same, that is, for a positive reference.
+func (f *figure) changeInterval() string {
+	if f.exact() {
+		return none
+	}
+	if lo, hi, ok := f.relative(); ok {
+		return percentInterval(lo, hi)
+	}
+	if math.IsNaN(float64(f.cmp.Change)) && f.cmp.DiffCI != nil {
+		return interval(float64(f.cmp.DiffCI.Low), float64(f.cmp.DiffCI.High), f.metric.Unit)
+	}
+	return none
+}
+
+// relative is the interval of the relative change.
+func (f *figure) relative() (lo, hi float64, ok bool) {
+	ci := f.cmp.RatioCI
+	if ci == nil || !(f.ref.Mean > 0) || math.IsNaN(float64(f.cmp.Change)) || math.IsNaN(float64(ci.Low)) || math.IsNaN(float64(ci.High)) {
+		return 0, 0, false
+	}
+	return float64(ci.Low) - 1, float64(ci.High) - 1, true
+}
+
+// exact says that no round of either arm differs from the others: then there
+// is nothing to test, and the difference is what it is.
+func (f *figure) exact() bool {
+	return f.cmp.N > 1 && f.ref.Min == f.ref.Max && f.treat.Min == f.treat.Max
+}
+
+// p is that of the frozen test, not adjusted.
+func (f *figure) p() float64 {
+	c := f.cmp
+	switch {
+	case f.test == protocol.TestWelch && c.Welch != nil:
+		return float64(c.Welch.P)
+	case f.test == protocol.TestMannWhitney && c.MannWhitney != nil:
+		return float64(c.MannWhitney.P)
+	case f.test == protocol.TestPaired && c.Paired != nil:
+		return float64(c.Paired.P)
+	}
+	return math.NaN()
+}
+
+// pText is p, or "exact". A primary figure has its adjusted p behind it.
+func (f *figure) pText() string {
+	if f.primary != nil {
+		s := pvalue(float64(f.primary.P))
+		if f.primary.AdjustedP != f.primary.P && !math.IsNaN(float64(f.primary.AdjustedP)) {
+			s += " (" + pvalue(float64(f.primary.AdjustedP)) + ")"
+		}
+		return s
+	}
+	if f.exact() {
+		return "exact"
+	}
+	return pvalue(f.p())
+}
+
+// effect is the standardised effect in the direction of its difference.
+func (f *figure) effect() string {
+	if f.exact() {
+		return none
+	}
+	if f.test == protocol.TestPaired && !math.IsNaN(float64(f.cmp.Dz)) {
+		return "dz " + num(float64(f.cmp.Dz))
+	}
+	if math.IsNaN(float64(f.cmp.D)) {
+		return none
+	}
+	return "d " + num(float64(f.cmp.D))
+}
+
+// towards is the direction as a word. It says nothing of whether the
+// difference is more than noise.
+func (f *figure) towards() string {
+	switch {
+	case f.cmp.Better:
+		return "better"
+	case f.cmp.Worse:
+		return "worse"
+	}
+	return ""
+}
+
+// badness orders figures for a reader in a hurry: what blocks, what is missing,
+// what the decision is about, the rest.
+func (f *figure) badness() int {
+	worst := 0
+	if f.primary != nil {
+		worst = 1
+		if f.primary.Missing != "" {
+			worst = 3
+		}
+	}
+	for _, r := range f.rules {
+		switch {
+		case !r.Judged:
+		case r.State == gate.Broken:
+			worst = max(worst, 4)
+		case r.State == gate.Missing:
+			worst = max(worst, 3)
+		}
+	}
+	return worst
+}
+
+// armLabel is the arm's name, marked where it is only reported.
+func armLabel(a *protocol.Arm) string {
+	if a.Class == protocol.ClassReported {
+		return oneLine(a.Name) + " (reported)"
+	}
+	return oneLine(a.Name)
+}
+
+// direction says which way the metric improves.
+func direction(m *protocol.Metric) string { return m.Better + " is better" }
+
+// valuesText are the figures that a condition consulted.
+func valuesText(values []gate.Value) string {
+	parts := make([]string, len(values))
+	for i, v := range values {
+		parts[i] = v.Name + " " + num(float64(v.Num))
+		if v.Bool != nil {
+			parts[i] = v.Name + " " + map[bool]string{true: "true", false: "false"}[*v.Bool]
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// state is how a rule's answer is printed: what stops the eye is in capitals.
+func (r *rule) state() string {
+	if r.State == gate.Broken && r.Judged {
+		return "BROKEN"
+	}
+	return r.State
+}
+
+// inCell is " in CELL", empty where nothing is varied.
+func inCell(name string) string {
+	if name == protocol.NoFactors {
+		return ""
+	}
+	return " in " + oneLine(name)
+}
+
+// shortDigest is enough of a digest to tell runs apart by eye.
+func shortDigest(s string) string {
+	if len(s) > 12 {
+		s = s[:12]
+	}
+	return oneLine(s)
+}

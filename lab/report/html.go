@@ -1,0 +1,110 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"html/template"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+//go:embed page.html.tmpl
+var pageMarkup string
+
+//go:embed page.css
+var pageStyle string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageMarkup))
+
+// HTML writes the run as one page that needs no network, no script and no
+// other file.
+func HTML(w io.Writer, s *Source) error {
+	if s.Run == nil || s.Run.Lock == nil || s.Run.Protocol == nil || s.Results == nil || s.Verdict == nil {
+		return errors.New("a page needs a run with its lock, its results and its verdict")
+	}
+	var b bytes.Buffer
+	if err := pageTemplate.Execute(&b, newPage(s)); err != nil {
+		return err
+	}
+	_, err := w.Write(inert(b.Bytes()))
+	return err
+}
+
+// page is what the template sees: words and figures ready to print.
+type page struct {
+	Style    template.CSS
+	Title    string
+	Head     pageHead
+	Contents []pageLink
+	Withheld []string // why there are no figures; empty where there are
+	Primary  *pagePrimary
+	Checks   []pageCheck
+	Trace    []pageStep
+	Matrix   *pageMatrix
+	Counts   *pageCounts
+	Forest   []pageFigure
+	Cells    *pageCells
+	Trials   *pageTrials
+	Host     *pageHost
+	Origin   *pageOrigin
+}
+
+type pageLink struct{ ID, Title string }
+
+func newPage(s *Source) *page {
+	room := &pageRoom{left: pageFigureBytes}
+	v := &page{
+		Style: template.CSS(pageStyle), Title: s.Results.Name + ": " + classWord(s.Verdict.Class),
+		Head: newPageHead(s), Checks: newPageChecks(s), Trace: newPageTrace(s), Trials: newPageTrials(s),
+		Host: newPageHost(s, room), Origin: newPageOrigin(s),
+	}
+	if v.Withheld = withheld(s); len(v.Withheld) == 0 {
+		v.Primary = newPagePrimary(s)
+		v.Matrix = newPageMatrix(s)
+		v.Counts = newPageCounts(s)
+		v.Forest = newPageForest(s, room)
+		v.Cells = newPageCells(s, room)
+	}
+	v.Contents = v.contents()
+	return v
+}
+
+func (v *page) contents() []pageLink {
+	var all []pageLink
+	add := func(there bool, id, title string) {
+		if there {
+			all = append(all, pageLink{id, title})
+		}
+	}
+	add(len(v.Withheld) > 0, "withheld", "Figures withheld")
+	add(v.Primary != nil, "primary", "Primary comparison")
+	add(true, "checks", "Checks")
+	add(true, "decision", "Decision")
+	add(v.Matrix != nil, "rules", "Gates and vetoes")
+	add(v.Counts != nil, "counts", "Work counts")
+	add(len(v.Forest) > 0, "changes", "Changes")
+	add(v.Cells != nil, "cells", "Cells")
+	add(true, "trials", "Trials")
+	add(true, "host", "Host")
+	add(true, "provenance", "Provenance")
+	return all
+}
+
+// inert takes the power out of characters that are not seen: control
+// characters, and marks that turn the reading direction, so that a name cannot
+// pretend to be another. It works on the whole page, so that no field can be
+// forgotten.
+func inert(b []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), strings.ContainsRune("\u061c\u200e\u200f\u2028\u2029\ufeff", r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			return utf8.RuneError
+		}
+		return r
+	}, b)
+}

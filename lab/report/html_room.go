@@ -1,0 +1,62 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Bounds of the page. A protocol may have ten thousand cells; a page of that
+// size would help nobody, and what is left out stands in the CSV.
+const (
+	pageFigureBytes   = 1_900_000 // of all charts and the tables beside them
+	pageProtocolBytes = 120_000   // of the frozen protocol
+	pageRows          = 240       // of one table
+	pageItems         = 40        // of one list
+	pageText          = 2_000     // characters of one text from outside
+	forestRows        = 64        // of one forest plot
+)
+
+// pageRoom is what is left of the page's size for figures. Its charts get
+// their ids from it, so that these are unique.
+type pageRoom struct {
+	left   int
+	charts int
+}
+
+func (r *pageRoom) id() string {
+	r.charts++
+	return "f" + strconv.Itoa(r.charts)
+}
+
+func (r *pageRoom) full() bool { return r.left <= 0 }
+
+func (r *pageRoom) take(n int) { r.left -= n }
+
+// shorten cuts a text from outside and says how much it cut.
+func shorten(s string) string {
+	runes := []rune(s)
+	if len(runes) <= pageText {
+		return s
+	}
+	return string(runes[:pageText]) + fmt.Sprintf("… (%s more)", counted(len(runes)-pageText, "character"))
+}
+
+// firstOf cuts a list and adds a line that says how much it cut.
+func firstOf(list []string, most int) []string {
+	out := make([]string, 0, min(len(list), most+1))
+	for i, s := range list {
+		if i == most {
+			return append(out, fmt.Sprintf("and %s more", thousands(strconv.Itoa(len(list)-most))))
+		}
+		out = append(out, shorten(s))
+	}
+	return out
+}
+
+// leftOut says that a table or chart ends early, and where the rest is.
+func leftOut(n int, what string) string {
+	if n <= 0 {
+		return ""
+	}
+	return "Left out here, to keep the page small: " + counted(n, what) + ". All of it stands in the csv format of this report."
+}

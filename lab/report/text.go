@@ -1,0 +1,514 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assaylab/assay/lab/analysis"
+	"github.com/assaylab/assay/lab/check"
+	"github.com/assaylab/assay/lab/gate"
+	"github.com/assaylab/assay/lab/protocol"
+	"github.com/assaylab/assay/lab/trial"
+)
+
+// Terminal says what the page is printed on. The caller knows whether that is
+// a terminal and what NO_COLOR says. The zero Terminal has no colour and 80
+// columns.
+type Terminal struct {
+	Colour bool
+	Width  int // columns; 0 means 80, and less than 40 means 40
+}
+
+const (
+	defaultWidth = 80
+	leastWidth   = 40
+
+	// A page with more cells than this shows one line per cell for the primary
+	// metric and one per arm for each other, instead of a table per cell.
+	fewCells = 4
+
+	mostExamples  = 3
+	mostMissing   = 5
+	exampleLength = 200
+)
+
+// Text writes what a terminal shows at the end of a run.
+func Text(w io.Writer, s *Source) error { return Terminal{}.Write(w, s) }
+
+// Write writes the page for this terminal.
+func (t Terminal) Write(w io.Writer, s *Source) error {
+	if t.Width == 0 {
+		t.Width = defaultWidth
+	}
+	p := &textPage{Source: s, width: max(t.Width, leastWidth), colour: t.Colour}
+	p.verdict()
+	p.para(1, "", s.Verdict.Why)
+	p.run()
+	p.checks()
+	if s.Results.Clear {
+		p.effects()
+		p.allRules()
+	} else {
+		p.heading("Figures")
+		p.para(1, "", withheldText(s))
+	}
+	p.failures()
+	p.host()
+	p.remarks()
+	p.blank()
+	p.verdict()
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// withheldText says why there are no figures.
+func withheldText(s *Source) string {
+	if s.Results.Note != "" {
+		return s.Results.Note
+	}
+	return "Figures are withheld: not every check has passed."
+}
+
+type textPage struct {
+	*Source
+	b      strings.Builder
+	width  int
+	colour bool
+}
+
+func (p *textPage) blank() { p.b.WriteByte('\n') }
+
+func (p *textPage) heading(format string, args ...any) {
+	p.blank()
+	p.para(0, "", fmt.Sprintf(format, args...))
+}
+
+// para writes a wrapped paragraph, indented by depth. Lines after the first
+// stand below the end of lead, or a step further in where lead is empty.
+func (p *textPage) para(depth int, lead, s string) {
+	indent := strings.Repeat("  ", depth)
+	hang := indent
+	if lead != "" {
+		hang += strings.Repeat(" ", min(len([]rune(lead))+2, 16))
+		indent += lead + "  "
+	}
+	room := p.width - max(len([]rune(hang)), len([]rune(indent)))
+	for i, l := range wrapped(s, room) {
+		if i == 0 {
+			l = indent + l
+		} else {
+			l = hang + l
+		}
+		p.b.WriteString(strings.TrimRight(l, " ") + "\n")
+	}
+}
+
+func (p *textPage) table(t *textTable) {
+	for _, l := range t.lines(p.width) {
+		p.b.WriteString(l + "\n")
+	}
+}
+
+// The colours of the classes: green lets through, yellow waits, red stops.
+var classColours = map[gate.Class]string{gate.Go: "\x1b[1;32m", gate.Inconclusive: "\x1b[1;33m"}
+
+func (p *textPage) verdict() {
+	word := clipped(strings.ToUpper(string(p.Verdict.Class)), 20)
+	on, off := "", ""
+	if p.colour {
+		on, off = "\x1b[1;31m", "\x1b[0m"
+		if c, ok := classColours[p.Verdict.Class]; ok {
+			on = c
+		}
+	}
+	fmt.Fprintf(&p.b, "VERDICT  %s%s%s  %s\n", on, word, off, clipped(p.Verdict.Outcome, p.width-len(word)-11))
+}
+
+func (p *textPage) run() {
+	r := p.Results
+	if len(r.Exploratory) > 0 {
+		p.heading("EXPLORATORY")
+		for _, why := range r.Exploratory {
+			p.para(1, "", why)
+		}
+	}
+	p.heading("Run")
+	p.para(1, "question", p.Verdict.Question)
+	p.para(1, "name    ", r.Name)
+	p.para(1, "lock    ", fmt.Sprintf("%s, version %d", shortDigest(r.Lock), r.Version))
+	p.para(1, "design  ", designText(p.Source))
+	for _, m := range missingText(p.Source) {
+		p.para(1, "missing ", m)
+	}
+}
+
+// missingText names what did not run, nil where everything did.
+func missingText(s *Source) []string {
+	missing := s.Results.Missing
+	switch {
+	case s.Results.Complete:
+		return nil
+	case len(missing) == 0:
+		return []string{"the end of the run"}
+	case len(missing) > mostMissing:
+		return append(slices.Clone(missing[:mostMissing]), fmt.Sprintf("and %d more", len(missing)-mostMissing))
+	}
+	return missing
+}
+
+// designText is the plan in one line.
+func designText(s *Source) string {
+	p := s.Run.Protocol
+	cells := p.Cells()
+	least, most := 0, 0
+	warm := 0
+	for i, c := range cells {
+		if i == 0 {
+			least, most = c.Rounds, c.Rounds
+		}
+		least, most, warm = min(least, c.Rounds), max(most, c.Rounds), max(warm, c.Warmup)
+	}
+	text := counted(len(p.Arms), "arm") + ", " + counted(len(cells), "cell") + ", "
+	if least == most {
+		text += counted(most, "round")
+	} else {
+		text += fmt.Sprintf("%d to %s", least, counted(most, "round"))
+	}
+	if warm > 0 {
+		text += " after " + counted(warm, "warm-up round")
+	}
+	return text + fmt.Sprintf(", seed %d", p.Design.Seed)
+}
+
+func (p *textPage) checks() {
+	p.heading("Checks")
+	for i := range p.Results.Checks {
+		c := &p.Results.Checks[i]
+		p.para(1, fmt.Sprintf("%-9s", checkWord(c.Verdict)), clipped(checkText(c), 400))
+		if c.Verdict == check.Pass {
+			continue
+		}
+		for j, e := range c.Examples {
+			if j == mostExamples {
+				p.para(6, "", fmt.Sprintf("and %d more", len(c.Examples)-j))
+				break
+			}
+			p.para(6, "-", clipped(e, exampleLength))
+		}
+	}
+}
+
+// checkWord is the verdict; all but a pass in capitals.
+func checkWord(v check.Verdict) string {
+	if v == check.Pass {
+		return v.String()
+	}
+	return strings.ToUpper(v.String())
+}
+
+func checkText(c *check.Result) string {
+	s := oneLine(c.Name)
+	if c.Operations > 0 {
+		s += ", " + counted(c.Operations, "operation")
+	}
+	if c.Message != "" {
+		s += ": " + c.Message
+	}
+	return s
+}
+
+func (p *textPage) effects() {
+	if len(p.Results.Exploratory) > 0 {
+		p.exploratory()
+	} else {
+		p.primary()
+	}
+	if len(p.Results.Cells) > fewCells {
+		p.overview()
+		return
+	}
+	for i := range p.Results.Cells {
+		p.metrics(&p.Results.Cells[i])
+	}
+}
+
+// primary shows the confirmatory comparison: at length for one cell, a line
+// each for several.
+func (p *textPage) primary() {
+	pr := p.Results.Primary
+	m := p.Run.Protocol.Metric(p.Run.Protocol.Primary.Metric)
+	if pr == nil || m == nil {
+		return
+	}
+	p.heading("Primary  %s (%s), %s against %s, %s test, alpha %s", pr.Metric, direction(m), pr.Treatment, p.Run.Protocol.Reference(), pr.Test, num(float64(pr.Alpha)))
+	if len(pr.Cells) == 1 {
+		p.onePrimary(&pr.Cells[0], m)
+	} else {
+		p.family(pr, m)
+	}
+	if pr.Power != nil {
+		p.para(1, "power   ", fmt.Sprintf("an effect of %s %s would have been found with probability 0.8", pr.Power.Scale, num(float64(pr.Power.Detectable))))
+	}
+}
+
+// figureOf is the line of the metric and arm in the cell, nil where there is
+// none.
+func (s *Source) figureOf(cell, metric, arm string) *figure {
+	c := s.Results.Cell(cell)
+	if c == nil {
+		return nil
+	}
+	all := s.figures(c)
+	i := slices.IndexFunc(all, func(f figure) bool { return f.metric.Name == metric && f.arm.Name == arm })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+func (p *textPage) onePrimary(pc *analysis.PrimaryCell, m *protocol.Metric) {
+	f := p.figureOf(pc.Cell, m.Name, p.Results.Primary.Treatment)
+	if f == nil {
+		p.para(1, "MISSING ", pc.Missing)
+		return
+	}
+	t := &textTable{right: []bool{false, false, false, false}, names: []bool{true, false, false, false}}
+	t.add(oneLine(p.Run.Protocol.Reference()), spread(m, f.ref), "("+span(float64(f.ref.Min), float64(f.ref.Max), m.Unit)+")", "n "+num(float64(f.ref.N)))
+	t.add(oneLine(f.arm.Name), spread(m, f.treat), "("+span(float64(f.treat.Min), float64(f.treat.Max), m.Unit)+")", "n "+num(float64(f.treat.N)))
+	p.table(t)
+	p.para(1, "change  ", strings.Join(compact(f.change()+" "+f.changeInterval(), f.towards()), ", "))
+	if pc.Missing != "" {
+		p.para(1, "MISSING ", pc.Missing)
+		return
+	}
+	p.para(1, "interval", fmt.Sprintf("of the difference %s, level %s", interval(float64(pc.CI.Low), float64(pc.CI.High), m.Unit), num(float64(pc.CI.Level))))
+	p.para(1, "test    ", fmt.Sprintf("%s, d %s, dz %s, %s", pphrase(float64(pc.AdjustedP)), num(float64(f.cmp.D)), num(float64(f.cmp.Dz)), counted(pc.N, "round")))
+}
+
+// compact leaves out empty parts.
+func compact(parts ...string) []string {
+	return slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" })
+}
+
+func (p *textPage) family(pr *analysis.Primary, m *protocol.Metric) {
+	t := &textTable{
+		head:  []string{"cell", oneLine(p.Run.Protocol.Reference()), "change", "interval", "p", "adjusted"},
+		right: []bool{false, true, true, true, true, true}, names: []bool{true, false, false, false, false, false},
+	}
+	var missing []string
+	for i := range pr.Cells {
+		pc := &pr.Cells[i]
+		f := p.figureOf(pc.Cell, m.Name, pr.Treatment)
+		if f == nil {
+			t.add(oneLine(pc.Cell), none, none, none, none, none)
+		} else {
+			t.add(oneLine(pc.Cell), withUnit(middle(m, f.ref), m.Unit), f.change(), f.changeInterval(), pvalue(float64(pc.P)), pvalue(float64(pc.AdjustedP)))
+		}
+		if pc.Missing != "" {
+			missing = append(missing, pc.Cell+": "+pc.Missing)
+		}
+	}
+	p.table(t)
+	for _, s := range missing {
+		p.para(1, "MISSING ", s)
+	}
+	p.para(1, "weakest ", pr.Weakest+" speaks for the family; adjusted by Holm")
+}
+
+// metrics is a cell's table.
+func (p *textPage) metrics(cell *analysis.Cell) {
+	title := "Metrics"
+	if cell.Name != protocol.NoFactors {
+		title += "  " + oneLine(cell.Name)
+	}
+	if cell.Class == protocol.ClassStress {
+		title += "  (stress: reported, not judged)"
+	}
+	p.heading("%s", title)
+	figs := p.figures(cell)
+	many := len(p.Run.Protocol.Arms) > 2
+	ref, arm := clipped(p.Run.Protocol.Reference(), 14), "arm"
+	t := &textTable{right: []bool{false, true, true, true, true, true}, names: []bool{true, false, false, false, false, false}}
+	if many {
+		t.right, t.names = slices.Insert(t.right, 2, false), slices.Insert(t.names, 2, true)
+		t.head = []string{"metric", ref, "arm", "", "change", "interval", "p"}
+	} else {
+		if len(figs) > 0 {
+			arm = clipped(figs[0].arm.Name, 14)
+		}
+		t.head = []string{"metric", ref, arm, "change", "interval", "p"}
+	}
+	last := ""
+	for i := range figs {
+		f := &figs[i]
+		name, refText := metricLabel(f.metric), withUnit(middle(f.metric, f.ref), f.metric.Unit)
+		if f.metric.Name == last {
+			name, refText = "", ""
+		}
+		last = f.metric.Name
+		row := []string{name, refText, withUnit(middle(f.metric, f.treat), f.metric.Unit), f.change(), f.changeInterval(), f.pText()}
+		if many {
+			row = slices.Insert(row, 2, armLabel(f.arm))
+		}
+		t.add(row...)
+	}
+	p.table(t)
+	p.gaps(figs)
+}
+
+// gaps says what a dash in the table means.
+func (p *textPage) gaps(figs []figure) {
+	said := map[string]bool{}
+	for i := range figs {
+		for _, a := range []*analysis.ArmSummary{figs[i].ref, figs[i].treat} {
+			for _, why := range sortedKeys(a.Missing) {
+				s := fmt.Sprintf("%s, arm %s, %s: %s", figs[i].metric.Name, a.Arm, counted(a.Missing[why], "round"), why)
+				if !said[s] {
+					said[s] = true
+					p.para(1, "missing ", s)
+				}
+			}
+		}
+	}
+}
+
+// metricLabel is the metric with an arrow to where it improves.
+func metricLabel(m *protocol.Metric) string {
+	s := oneLine(m.Name) + " "
+	if m.Better == "higher" {
+		s += "↑"
+	} else {
+		s += "↓"
+	}
+	if m.Summarise == protocol.StatMedian {
+		s += " median"
+	}
+	return s
+}
+
+// overview is for many cells: how far each metric moves, and where it looks
+// worst.
+func (p *textPage) overview() {
+	p.heading("Metrics  change over %s", counted(len(p.Results.Cells), "cell"))
+	t := &textTable{
+		head:  []string{"metric", "arm", "best", "worst", "in cell"},
+		right: []bool{false, false, true, true, false}, names: []bool{true, true, false, false, true},
+	}
+	all := p.allFigures()
+	for _, m := range p.countsFirst() {
+		for i := 1; i < len(p.Run.Protocol.Arms); i++ {
+			arm := &p.Run.Protocol.Arms[i]
+			var best, worst *figure
+			for j := range all {
+				f := &all[j]
+				if f.metric != m || f.arm != arm || math.IsNaN(gain(f)) {
+					continue
+				}
+				if best == nil || gain(f) > gain(best) {
+					best = f
+				}
+				if worst == nil || gain(f) < gain(worst) {
+					worst = f
+				}
+			}
+			if best == nil {
+				t.add(metricLabel(m), armLabel(arm), none, none, "")
+				continue
+			}
+			t.add(metricLabel(m), armLabel(arm), best.change(), worst.change(), oneLine(worst.cell.Name))
+		}
+	}
+	p.table(t)
+	p.para(1, "", "Every figure of every cell stands in results.json and on the page.")
+}
+
+// gain is the change, or the difference where there is none, turned so that
+// more is better.
+func gain(f *figure) float64 {
+	x := float64(f.cmp.Change)
+	if math.IsNaN(x) {
+		x = float64(f.cmp.Diff)
+	}
+	if f.metric.Better == "lower" {
+		return -x
+	}
+	return x
+}
+
+func (p *textPage) failures() {
+	first := true
+	for _, tc := range p.Results.Trials {
+		text := statusText(tc.Status)
+		if text == "" {
+			continue
+		}
+		if first {
+			p.heading("Failures")
+			first = false
+		}
+		p.para(1, "-", fmt.Sprintf("%s%s: %s of %d", tc.Arm, inCell(tc.Cell), text, tc.Planned))
+		if tc.Example != "" {
+			p.para(2, "", "first: "+clipped(tc.Example, exampleLength))
+		}
+	}
+}
+
+// statusText counts the trials that did not end well, "" where all did.
+func statusText(status map[string]int) string {
+	var parts []string
+	for _, st := range sortedKeys(status) {
+		if st != string(trial.StatusOK) && status[st] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", status[st], oneLine(st)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *textPage) host() {
+	if len(p.Results.Host.Breaches) == 0 {
+		return
+	}
+	p.heading("Host")
+	for _, b := range p.Results.Host.Breaches {
+		p.para(1, "-", breachText(&b))
+	}
+}
+
+func breachText(b *analysis.HostBreach) string {
+	if b.Times > 1 {
+		return fmt.Sprintf("%s (%d times)", b.First, b.Times)
+	}
+	return b.First
+}
+
+func (p *textPage) remarks() {
+	notes := remarksOf(p.Source)
+	if len(notes) == 0 {
+		return
+	}
+	p.heading("Notes")
+	for _, n := range notes {
+		p.para(1, "-", n)
+	}
+}
+
+// remarksOf is what a reader must know to judge the figures.
+func remarksOf(s *Source) []string {
+	var notes []string
+	for _, n := range s.Verdict.Notes {
+		// The host's own part has said those.
+		if !strings.HasPrefix(n, "host: ") {
+			notes = append(notes, n)
+		}
+	}
+	for _, a := range s.Run.Protocol.Asymmetries {
+		notes = append(notes, "the arms differ: "+a)
+	}
+	for _, d := range s.Run.Lock.Deviations {
+		notes = append(notes, fmt.Sprintf("deviation, version %d: %s (changed: %s)", d.Version, d.Reason, strings.Join(d.Changed, ", ")))
+	}
+	return notes
+}
