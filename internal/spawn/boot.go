@@ -42,11 +42,12 @@ func boot() {
 	page = (*shared)(unsafe.Pointer(&mem[0]))
 	_ = syscall.Close(sharedFD)
 	syscall.CloseOnExec(sockFD)
-	l.parent = uintptr(syscall.Getppid())
+	me.parent = uintptr(syscall.Getppid())
+	me.pagesize = uintptr(os.Getpagesize())
 
 	// From here on no signal may run a handler of the Go runtime.
-	l.mask.all = ^uint64(0)
-	if _, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&l.mask.all)), uintptr(unsafe.Pointer(&l.mask.initial)), 8, 0, 0); e != 0 {
+	me.mask.all = ^uint64(0)
+	if _, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&me.mask.all)), uintptr(unsafe.Pointer(&me.mask.initial)), 8, 0, 0); e != 0 {
 		leave(e)
 	}
 	pid, _, e := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD)|syscall.CLONE_PARENT, 0, 0, 0, 0, 0)

@@ -80,15 +80,17 @@ type pollFD struct {
 	revents int16
 }
 
-// l is all that the launcher knows. Without Go pointers in it or in sent, the
+// me is all that the launcher knows. Without Go pointers in it or in sent, the
 // program's garbage collector has nothing to look at, and as neither is touched
 // in the program, they cost it nothing.
-var l struct {
+var me struct {
 	parent uintptr
 	pid    uintptr
 	signal uintptr // signalfd
 	peak   uintptr // /proc/self/clear_refs
 	proc   uintptr // /proc
+
+	pagesize uintptr
 
 	mask struct{ all, initial, watch uint64 }
 
@@ -141,20 +143,20 @@ func serve() {
 	prepare()
 	for {
 		timeout := uintptr(0)
-		if l.settling > 0 {
-			l.timeout.Sec, l.timeout.Nsec = 0, millisecond
-			timeout = uintptr(unsafe.Pointer(&l.timeout))
+		if me.settling > 0 {
+			me.timeout.Sec, me.timeout.Nsec = 0, millisecond
+			timeout = uintptr(unsafe.Pointer(&me.timeout))
 		} else if killedRunning() {
-			l.timeout.Sec, l.timeout.Nsec = 1, 0
-			timeout = uintptr(unsafe.Pointer(&l.timeout))
+			me.timeout.Sec, me.timeout.Nsec = 1, 0
+			timeout = uintptr(unsafe.Pointer(&me.timeout))
 		}
-		l.poll[0].revents, l.poll[1].revents = 0, 0
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&l.poll)), 2, timeout, 0, 0, 0)
-		if l.poll[1].revents != 0 {
+		me.poll[0].revents, me.poll[1].revents = 0, 0
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&me.poll)), 2, timeout, 0, 0, 0)
+		if me.poll[1].revents != 0 {
 			signals()
 			reap()
 		}
-		if l.poll[0].revents != 0 {
+		if me.poll[0].revents != 0 {
 			handle()
 		}
 		settle()
@@ -165,7 +167,7 @@ func serve() {
 //go:norace
 //go:nocheckptr
 func prepare() {
-	l.pid, _, _ = syscall.RawSyscall6(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	me.pid, _, _ = syscall.RawSyscall6(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetChildSubreap, 1, 0, 0, 0, 0)
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetPDeathSig, uintptr(syscall.SIGHUP), 0, 0, 0, 0)
@@ -179,26 +181,27 @@ func prepare() {
 	// handlers on the launcher's memory. What was ignored stays ignored, as
 	// for any child of the program, except where the launcher depends on it.
 	for sig := uintptr(1); sig <= 64; sig++ {
-		_, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&l.action)), 8, 0, 0)
-		if e != 0 || l.action[0] <= 1 && sig != uintptr(syscall.SIGCHLD) {
+		_, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&me.action)), 8, 0, 0)
+		if e != 0 || me.action[0] <= 1 && sig != uintptr(syscall.SIGCHLD) {
 			continue
 		}
-		for i := range l.action {
-			l.action[i] = 0
+		for i := range me.action {
+			me.action[i] = 0
 		}
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&l.action)), 0, 8, 0, 0)
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&me.action)), 0, 8, 0, 0)
 	}
 
-	l.mask.watch = 1<<(uint(syscall.SIGCHLD)-1) | 1<<(uint(syscall.SIGHUP)-1)
-	fd, _, e := syscall.RawSyscall6(syscall.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&l.mask.watch)), 8, syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0, 0)
+	me.mask.watch = 1<<(uint(syscall.SIGCHLD)-1) | 1<<(uint(syscall.SIGHUP)-1)
+	fd, _, e := syscall.RawSyscall6(syscall.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&me.mask.watch)), 8, syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0, 0)
 	if e != 0 {
 		exit(uintptr(e))
 	}
-	l.signal = fd
-	l.poll[0].fd, l.poll[0].events = sockFD, pollIn
-	l.poll[1].fd, l.poll[1].events = int32(fd), pollIn
-	l.peak = open(atFDCWD, address("/proc/self/clear_refs\x00"), syscall.O_WRONLY)
-	l.proc = open(atFDCWD, address("/proc\x00"), syscall.O_DIRECTORY)
+	me.signal = fd
+	me.poll[0].fd, me.poll[0].events = sockFD, pollIn
+	me.poll[1].fd, me.poll[1].events = int32(fd), pollIn
+	me.peak = open(atFDCWD, address("/proc/self/clear_refs\x00"), syscall.O_WRONLY)
+	me.proc = open(atFDCWD, address("/proc\x00"), syscall.O_DIRECTORY)
+	dropHeap()
 
 	// A start that fails touches the pages that any start does, so that the
 	// first floor reported is already the lasting one.
@@ -206,9 +209,39 @@ func prepare() {
 	h.path = uint64(unsafe.Sizeof(request{}))
 	h.argv, h.envp = h.path+8, h.path+8
 	_, _ = start(h)
-	l.reply.kind = sayHello
-	l.reply.pid = int32(l.pid)
+	me.reply.kind = sayHello
+	me.reply.pid = int32(me.pid)
 	say()
+}
+
+// dropHeap gives back the part of the Go heap around this stack, a third of what
+// the fork brought along. Only the stack is still needed: what follows never
+// uses the rest, see invariant 2. The runtime reserves the heap in units that
+// are larger than the stretch used here and aligned, so nothing else is in it.
+//
+//go:nosplit
+//go:norace
+func dropHeap() {
+	const stretch = 4 << 20
+	var here byte
+	at := uintptr(unsafe.Pointer(&here)) &^ (me.pagesize - 1)
+	low := at &^ (stretch - 1)
+	// A nosplit call chain is shorter than a page.
+	if keep := at - me.pagesize; keep > low {
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_MADVISE, low, keep-low, madvDontNeed, 0, 0, 0)
+	}
+	if keep := at + 2*me.pagesize; keep < low+stretch {
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_MADVISE, keep, low+stretch-keep, madvDontNeed, 0, 0, 0)
+	}
+	forgetPeak()
+}
+
+// forgetPeak makes the present size of this process its peak.
+//
+//go:nosplit
+//go:norace
+func forgetPeak() {
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_WRITE, me.peak, address("5"), 1, 0, 0, 0)
 }
 
 // address is that of a string constant, which must bring its own zero byte.
@@ -223,7 +256,7 @@ func address(s string) uintptr {
 //go:norace
 func orphaned() bool {
 	ppid, _, _ := syscall.RawSyscall6(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
-	return ppid != l.parent
+	return ppid != me.parent
 }
 
 //go:nosplit
@@ -255,8 +288,8 @@ func kill(pid uintptr) {
 //go:nosplit
 //go:norace
 func now() int64 {
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&l.clock)), 0, 0, 0, 0)
-	return l.clock.Sec*second + l.clock.Nsec
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&me.clock)), 0, 0, 0, 0)
+	return me.clock.Sec*second + me.clock.Nsec
 }
 
 // say sends the reply and clears it. The floor is the kernel's own record of
@@ -266,20 +299,20 @@ func now() int64 {
 //go:nosplit
 //go:norace
 func say() {
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_GETRUSAGE, rusageSelf, uintptr(unsafe.Pointer(&l.floor)), 0, 0, 0, 0)
-	l.reply.floor = l.floor.Maxrss << 10
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_SENDTO, sockFD, uintptr(unsafe.Pointer(&l.reply)), unsafe.Sizeof(l.reply), msgNoSignal, 0, 0)
-	l.reply = reply{}
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_GETRUSAGE, rusageSelf, uintptr(unsafe.Pointer(&me.floor)), 0, 0, 0, 0)
+	me.reply.floor = me.floor.Maxrss << 10
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_SENDTO, sockFD, uintptr(unsafe.Pointer(&me.reply)), unsafe.Sizeof(me.reply), msgNoSignal, 0, 0)
+	me.reply = reply{}
 }
 
 //go:nosplit
 //go:norace
 func killedRunning() bool {
-	if l.running == 0 {
+	if me.running == 0 {
 		return false
 	}
-	for i := range l.slots {
-		if l.slots[i].state == running && l.slots[i].killed {
+	for i := range me.slots {
+		if me.slots[i].state == running && me.slots[i].killed {
 			return true
 		}
 	}
@@ -293,11 +326,11 @@ func killedRunning() bool {
 //go:norace
 func signals() {
 	for {
-		_, _, e := syscall.RawSyscall6(syscall.SYS_READ, l.signal, uintptr(unsafe.Pointer(&l.text)), signalfdInfo, 0, 0, 0)
+		_, _, e := syscall.RawSyscall6(syscall.SYS_READ, me.signal, uintptr(unsafe.Pointer(&me.text)), signalfdInfo, 0, 0, 0)
 		if e != 0 {
 			return
 		}
-		if l.text[0] == byte(syscall.SIGCHLD) {
+		if me.text[0] == byte(syscall.SIGCHLD) {
 			return
 		}
 		if orphaned() {
@@ -313,54 +346,54 @@ func signals() {
 func reap() {
 	for {
 		const pidWord = 4
-		l.info[pidWord] = 0
-		_, _, e := syscall.RawSyscall6(syscall.SYS_WAITID, pAll, 0, uintptr(unsafe.Pointer(&l.info)), wExited|wNoHang|wNoWait, 0, 0)
+		me.info[pidWord] = 0
+		_, _, e := syscall.RawSyscall6(syscall.SYS_WAITID, pAll, 0, uintptr(unsafe.Pointer(&me.info)), wExited|wNoHang|wNoWait, 0, 0)
 		if e != 0 {
-			l.children = false
+			me.children = false
 			return
 		}
-		pid := uintptr(l.info[pidWord])
+		pid := uintptr(me.info[pidWord])
 		if pid == 0 {
-			l.children = true
+			me.children = true
 			return
 		}
 		i := mainOf(pid)
 		if i >= 0 {
-			l.slots[i].end = now()
+			me.slots[i].end = now()
 			page.pids[i] = 0
-			if !l.slots[i].keep {
+			if !me.slots[i].keep {
 				kill(-pid)
 			}
 		} else {
 			i = ownerOf(pid)
 		}
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_WAIT4, pid, uintptr(unsafe.Pointer(&l.status)), 0, uintptr(unsafe.Pointer(&l.usage)), 0, 0)
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_WAIT4, pid, uintptr(unsafe.Pointer(&me.status)), 0, uintptr(unsafe.Pointer(&me.usage)), 0, 0)
 		if i < 0 {
 			continue
 		}
-		s := &l.slots[i]
+		s := &me.slots[i]
 		add(&s.use)
 		if s.state != running || s.pid != pid {
 			continue
 		}
-		s.status = uint32(l.status)
-		l.running--
+		s.status = uint32(me.status)
+		me.running--
 		if s.keep {
 			finish(i, 0)
 			continue
 		}
 		s.state = settling
 		s.limit = s.end + patience
-		l.settling++
-		l.search = s.end + grace
+		me.settling++
+		me.search = s.end + grace
 	}
 }
 
 //go:nosplit
 //go:norace
 func mainOf(pid uintptr) int {
-	for i := range l.slots {
-		if l.slots[i].state == running && l.slots[i].pid == pid {
+	for i := range me.slots {
+		if me.slots[i].state == running && me.slots[i].pid == pid {
 			return i
 		}
 	}
@@ -375,15 +408,15 @@ func mainOf(pid uintptr) int {
 func ownerOf(pid uintptr) int {
 	group, _, _ := syscall.RawSyscall6(syscall.SYS_GETPGID, pid, 0, 0, 0, 0, 0)
 	first := -1
-	for i := range l.slots {
-		s := &l.slots[i]
+	for i := range me.slots {
+		s := &me.slots[i]
 		if s.state == idle {
 			continue
 		}
 		if s.pid == group {
 			return i
 		}
-		if !s.keep && (first < 0 || s.start < l.slots[first].start) {
+		if !s.keep && (first < 0 || s.start < me.slots[first].start) {
 			first = i
 		}
 	}
@@ -393,7 +426,7 @@ func ownerOf(pid uintptr) int {
 //go:nosplit
 //go:norace
 func add(u *usage) {
-	r := &l.usage
+	r := &me.usage
 	u.user += r.Utime.Sec*second + r.Utime.Usec*1000
 	u.system += r.Stime.Sec*second + r.Stime.Usec*1000
 	if peak := r.Maxrss << 10; u.peak < peak {
@@ -412,36 +445,36 @@ func add(u *usage) {
 //go:nosplit
 //go:norace
 func settle() {
-	if l.settling == 0 && !killedRunning() {
+	if me.settling == 0 && !killedRunning() {
 		return
 	}
-	if l.settling > 0 && !l.children {
-		for i := range l.slots {
-			if l.slots[i].state == settling {
-				l.settling--
+	if me.settling > 0 && !me.children {
+		for i := range me.slots {
+			if me.slots[i].state == settling {
+				me.settling--
 				finish(i, 0)
 			}
 		}
 		return
 	}
 	t := now()
-	if l.settling > 0 && l.running == 0 && t >= l.search {
+	if me.settling > 0 && me.running == 0 && t >= me.search {
 		killChildren()
-		l.search = t + again
+		me.search = t + again
 	}
-	for i := range l.slots {
-		s := &l.slots[i]
+	for i := range me.slots {
+		s := &me.slots[i]
 		switch {
-		case s.state == settling && l.running > 0 && (groupGone(s.pid) || t >= s.end+overlap):
-			l.settling--
+		case s.state == settling && me.running > 0 && (groupGone(s.pid) || t >= s.end+overlap):
+			me.settling--
 			finish(i, 0)
 		case s.state == settling && t >= s.limit:
-			l.settling--
+			me.settling--
 			finish(i, 1)
 		case s.state == running && s.killed && t >= s.limit:
 			s.end = t
 			page.pids[i] = 0
-			l.running--
+			me.running--
 			finish(i, 1)
 		}
 	}
@@ -460,8 +493,8 @@ func groupGone(pid uintptr) bool {
 //go:nosplit
 //go:norace
 func finish(i int, stuck uint32) {
-	s := &l.slots[i]
-	r := &l.reply
+	s := &me.slots[i]
+	r := &me.reply
 	r.kind = sayDone
 	r.slot, r.seq = uint32(i), s.seq
 	r.start, r.end = s.start, s.end
@@ -480,7 +513,7 @@ func finish(i int, stuck uint32) {
 //go:nosplit
 //go:norace
 func handle() {
-	l.given = 0
+	me.given = 0
 	got, e := receive(0, msgDontWait)
 	if e == syscall.EAGAIN || e == syscall.EINTR {
 		return
@@ -512,20 +545,20 @@ func handle() {
 //go:nosplit
 //go:norace
 func receive(offset uint64, flags uintptr) (uint64, syscall.Errno) {
-	l.iov[0] = uintptr(unsafe.Pointer(&sent)) + uintptr(offset)
-	l.iov[1] = packet
-	l.head.iov, l.head.iovlen = uintptr(unsafe.Pointer(&l.iov)), 1
-	l.head.control, l.head.size = uintptr(unsafe.Pointer(&l.cmsg)), uint64(unsafe.Sizeof(l.cmsg))
-	n, _, e := syscall.RawSyscall6(syscall.SYS_RECVMSG, sockFD, uintptr(unsafe.Pointer(&l.head)), flags|msgCmsgCloexec, 0, 0, 0)
+	me.iov[0] = uintptr(unsafe.Pointer(&sent)) + uintptr(offset)
+	me.iov[1] = packet
+	me.head.iov, me.head.iovlen = uintptr(unsafe.Pointer(&me.iov)), 1
+	me.head.control, me.head.size = uintptr(unsafe.Pointer(&me.cmsg)), uint64(unsafe.Sizeof(me.cmsg))
+	n, _, e := syscall.RawSyscall6(syscall.SYS_RECVMSG, sockFD, uintptr(unsafe.Pointer(&me.head)), flags|msgCmsgCloexec, 0, 0, 0)
 	if e != 0 {
 		return 0, e
 	}
 	const header = 16
-	if l.head.size > header {
-		l.given = int(l.cmsg[0]-header) / 4
-		list := (*[maxFDs]int32)(unsafe.Pointer(&l.cmsg[2]))
-		for i := 0; i < l.given; i++ {
-			l.fds[i] = list[i]
+	if me.head.size > header {
+		me.given = int(me.cmsg[0]-header) / 4
+		list := (*[maxFDs]int32)(unsafe.Pointer(&me.cmsg[2]))
+		for i := 0; i < me.given; i++ {
+			me.fds[i] = list[i]
 		}
 	}
 	return uint64(n), 0
@@ -541,13 +574,13 @@ func shrink() {
 	low := (uintptr(unsafe.Pointer(&sent)) + packet + mask) &^ mask
 	high := (uintptr(unsafe.Pointer(&sent)) + maxRequest) &^ mask
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_MADVISE, low, high-low, madvDontNeed, 0, 0, 0)
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_WRITE, l.peak, address("5"), 1, 0, 0, 0)
+	forgetPeak()
 }
 
 //go:nosplit
 //go:norace
 func end(h *request) {
-	s := &l.slots[h.slot]
+	s := &me.slots[h.slot]
 	if s.state != running || s.seq != h.seq {
 		return
 	}
@@ -562,16 +595,16 @@ func end(h *request) {
 //go:norace
 func run(h *request) {
 	i := int(h.slot)
-	s := &l.slots[i]
+	s := &me.slots[i]
 	s.start = now()
 	pid, e := start(h)
-	for i := 0; i < l.given; i++ {
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_CLOSE, uintptr(l.fds[i]), 0, 0, 0, 0, 0)
+	for i := 0; i < me.given; i++ {
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_CLOSE, uintptr(me.fds[i]), 0, 0, 0, 0, 0)
 	}
 	if e != 0 {
-		l.reply.kind = sayFailed
-		l.reply.slot, l.reply.seq = h.slot, h.seq
-		l.reply.stage, l.reply.errno = page.stage, int32(e)
+		me.reply.kind = sayFailed
+		me.reply.slot, me.reply.seq = h.slot, h.seq
+		me.reply.stage, me.reply.errno = page.stage, int32(e)
 		say()
 		return
 	}
@@ -579,7 +612,7 @@ func run(h *request) {
 	s.keep = h.keep != 0
 	s.pid = pid
 	s.state = running
-	l.running++
+	me.running++
 	page.pids[i] = int32(pid)
 }
 
@@ -627,7 +660,7 @@ func child(h *request) {
 		fail(stageGroup, e)
 	}
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetPDeathSig, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
-	if ppid, _, _ := syscall.RawSyscall6(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0); ppid != l.pid {
+	if ppid, _, _ := syscall.RawSyscall6(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0); ppid != me.pid {
 		exit(1)
 	}
 	if page.thp != 0 {
@@ -639,7 +672,7 @@ func child(h *request) {
 			fail(stageDir, e)
 		}
 	}
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&l.mask.initial)), 0, 8, 0, 0)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&me.mask.initial)), 0, 8, 0, 0)
 	_, _, e := syscall.RawSyscall6(syscall.SYS_EXECVE, base+uintptr(h.path), base+uintptr(h.argv), base+uintptr(h.envp), 0, 0, 0)
 	fail(stageExec, e)
 }
@@ -658,26 +691,26 @@ func arrange(h *request) {
 			top = i + 1
 		}
 	}
-	if count != l.given {
+	if count != me.given {
 		// The kernel passes on as many as the limit allows.
 		fail(stageFiles, syscall.EMFILE)
 	}
 	for i := 0; i < count; i++ {
-		l.moved[i] = l.fds[i]
-		if int(l.fds[i]) >= top {
+		me.moved[i] = me.fds[i]
+		if int(me.fds[i]) >= top {
 			continue
 		}
-		fd, _, e := syscall.RawSyscall6(syscall.SYS_FCNTL, uintptr(l.fds[i]), fDupFDCloexec, uintptr(top), 0, 0, 0)
+		fd, _, e := syscall.RawSyscall6(syscall.SYS_FCNTL, uintptr(me.fds[i]), fDupFDCloexec, uintptr(top), 0, 0, 0)
 		if e != 0 {
 			fail(stageFiles, e)
 		}
-		l.moved[i] = int32(fd)
+		me.moved[i] = int32(fd)
 	}
 	for i, next := 0, 0; i < top; i++ {
 		if h.given>>uint(i)&1 == 0 {
 			continue
 		}
-		if _, _, e := syscall.RawSyscall6(syscall.SYS_DUP3, uintptr(l.moved[next]), uintptr(i), 0, 0, 0, 0); e != 0 {
+		if _, _, e := syscall.RawSyscall6(syscall.SYS_DUP3, uintptr(me.moved[next]), uintptr(i), 0, 0, 0, 0); e != 0 {
 			fail(stageFiles, e)
 		}
 		next++
@@ -697,65 +730,65 @@ func fail(stage int32, e syscall.Errno) {
 //go:nosplit
 //go:norace
 func killChildren() {
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_LSEEK, l.proc, 0, 0, 0, 0, 0)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_LSEEK, me.proc, 0, 0, 0, 0, 0)
 	for {
-		n, _, e := syscall.RawSyscall6(syscall.SYS_GETDENTS64, l.proc, uintptr(unsafe.Pointer(&l.entries)), unsafe.Sizeof(l.entries), 0, 0, 0)
+		n, _, e := syscall.RawSyscall6(syscall.SYS_GETDENTS64, me.proc, uintptr(unsafe.Pointer(&me.entries)), unsafe.Sizeof(me.entries), 0, 0, 0)
 		if e != 0 || n == 0 {
 			return
 		}
 		const sizeAt, nameAt = 16, 19
 		for at := uintptr(0); at < n; {
-			if pid := number(at + nameAt); pid != 0 && parentOf(at+nameAt) == l.pid {
+			if pid := number(at + nameAt); pid != 0 && parentOf(at+nameAt) == me.pid {
 				kill(pid)
 			}
-			at += uintptr(l.entries[at+sizeAt]) | uintptr(l.entries[at+sizeAt+1])<<8
+			at += uintptr(me.entries[at+sizeAt]) | uintptr(me.entries[at+sizeAt+1])<<8
 		}
 	}
 }
 
-// number is what the name in l.entries stands for, or 0.
+// number is what the name in me.entries stands for, or 0.
 //
 //go:nosplit
 //go:norace
 func number(at uintptr) uintptr {
 	n := uintptr(0)
-	for ; l.entries[at] != 0; at++ {
-		if l.entries[at] < '0' || l.entries[at] > '9' {
+	for ; me.entries[at] != 0; at++ {
+		if me.entries[at] < '0' || me.entries[at] > '9' {
 			return 0
 		}
-		n = n*10 + uintptr(l.entries[at]-'0')
+		n = n*10 + uintptr(me.entries[at]-'0')
 	}
 	return n
 }
 
-// parentOf reads the parent of the process whose number is in l.entries.
+// parentOf reads the parent of the process whose number is in me.entries.
 //
 //go:nosplit
 //go:norace
 func parentOf(at uintptr) uintptr {
 	n := 0
-	for ; l.entries[at] != 0; at++ {
-		l.text[n] = l.entries[at]
+	for ; me.entries[at] != 0; at++ {
+		me.text[n] = me.entries[at]
 		n++
 	}
 	for i := 0; i < len("/stat\x00"); i++ {
-		l.text[n] = "/stat\x00"[i]
+		me.text[n] = "/stat\x00"[i]
 		n++
 	}
-	fd := open(l.proc, uintptr(unsafe.Pointer(&l.text)), 0)
-	got, _, e := syscall.RawSyscall6(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&l.text)), unsafe.Sizeof(l.text), 0, 0, 0)
+	fd := open(me.proc, uintptr(unsafe.Pointer(&me.text)), 0)
+	got, _, e := syscall.RawSyscall6(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&me.text)), unsafe.Sizeof(me.text), 0, 0, 0)
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 	if e != 0 {
 		return 0
 	}
 	// The second field is a name that may itself contain parentheses.
 	i := int(got) - 1
-	for i > 0 && l.text[i] != ')' {
+	for i > 0 && me.text[i] != ')' {
 		i--
 	}
 	parent := uintptr(0)
-	for i += len(") S "); i < int(got) && l.text[i] >= '0' && l.text[i] <= '9'; i++ {
-		parent = parent*10 + uintptr(l.text[i]-'0')
+	for i += len(") S "); i < int(got) && me.text[i] >= '0' && me.text[i] <= '9'; i++ {
+		parent = parent*10 + uintptr(me.text[i]-'0')
 	}
 	return parent
 }
@@ -765,14 +798,14 @@ func parentOf(at uintptr) uintptr {
 //go:nosplit
 //go:norace
 func shutdown() {
-	for i := range l.slots {
-		if l.slots[i].state == running {
-			kill(-l.slots[i].pid)
-			kill(l.slots[i].pid)
+	for i := range me.slots {
+		if me.slots[i].state == running {
+			kill(-me.slots[i].pid)
+			kill(me.slots[i].pid)
 		}
 	}
 	limit := now() + farewell
-	l.search = now() + grace
+	me.search = now() + grace
 	for {
 		for {
 			pid, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), 0, wNoHang, 0, 0, 0)
@@ -787,12 +820,12 @@ func shutdown() {
 		if t >= limit {
 			exit(1)
 		}
-		if t >= l.search {
+		if t >= me.search {
 			killChildren()
-			l.search = t + again
+			me.search = t + again
 		}
-		l.timeout.Sec, l.timeout.Nsec = 0, millisecond
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&l.poll[1])), 1, uintptr(unsafe.Pointer(&l.timeout)), 0, 0, 0)
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_READ, l.signal, uintptr(unsafe.Pointer(&l.text)), signalfdInfo, 0, 0, 0)
+		me.timeout.Sec, me.timeout.Nsec = 0, millisecond
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&me.poll[1])), 1, uintptr(unsafe.Pointer(&me.timeout)), 0, 0, 0)
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_READ, me.signal, uintptr(unsafe.Pointer(&me.text)), signalfdInfo, 0, 0, 0)
 	}
 }

@@ -74,7 +74,7 @@ func anyOps(kinds ...string) *rapid.Generator[[]Op] {
 		call := rapid.IntRange(0, 8).Draw(t, "call")
 		return Op{
 			Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Key: rapid.SampledFrom([]string{"j", "k", "k"}).Draw(t, "key"),
-			Value: digit.Draw(t, "value"), Expect: digit.Draw(t, "expect"),
+			Value: digit.Draw(t, "value"), Expect: digit.Draw(t, "expect"), Found: rapid.Bool().Draw(t, "found"),
 			Outcome: rapid.SampledFrom([]Outcome{OutcomeOK, OutcomeOK, OutcomeOK, OutcomeOK, OutcomeMaybe, OutcomeMaybe, OutcomeFailed}).Draw(t, "outcome"),
 			Call:    time.Duration(call), Return: time.Duration(call + rapid.IntRange(0, 6).Draw(t, "took")),
 		}
@@ -93,15 +93,7 @@ func TestLinearizableAgreesWithBruteForce(t *testing.T) {
 			seen := map[Verdict]int{}
 			rapid.Check(t, func(t *rapid.T) {
 				ops := anyOps(c.kinds...).Draw(t, "ops")
-				// All combinations of Found, since one drawn at random is
-				// nearly always wrong somewhere.
-				for mask := range 1 << len(ops) {
-					if mask > 0 && !slices.Contains(c.kinds, KindGet) {
-						break
-					}
-					for i := range ops {
-						ops[i].Found = mask>>i&1 == 1
-					}
+				for _, ops := range variants(ops) {
 					got, want := LinearizableOps(name, c.model, ops, time.Minute), wantVerdict(ops)
 					if got.Verdict != want {
 						t.Fatalf("%v: got %v %q %q, brute force says %v", ops, got.Verdict, got.Message, got.Examples, want)
@@ -114,6 +106,22 @@ func TestLinearizableAgreesWithBruteForce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// variants returns ops with every combination of answers in its last two
+// operations: one drawn at random is nearly always wrong somewhere.
+func variants(ops []Op) (all [][]Op) {
+	last := ops[max(len(ops)-2, 0):]
+	for code := range 1 << (2 * len(last)) {
+		for i := range last {
+			// A dictionary looks at Found, a register at Expect.
+			bit := code >> (2 * i) & 1
+			last[i].Found, last[i].Expect = bit == 1, fmt.Sprint(bit)
+			last[i].Value = fmt.Sprint(code >> (2*i + 1) & 1)
+		}
+		all = append(all, slices.Clone(ops))
+	}
+	return all
 }
 
 func wantVerdict(ops []Op) Verdict {

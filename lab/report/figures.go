@@ -201,18 +201,30 @@ func (f *figure) pText() string {
 	return pvalue(f.p())
 }
 
-// effect is the standardised effect in the direction of its difference.
+// effect is the standardised effect with the sign turned so that positive is
+// better, as conditions and floors have it.
 func (f *figure) effect() string {
 	if f.exact() {
 		return none
 	}
 	if f.test == protocol.TestPaired && !math.IsNaN(float64(f.cmp.Dz)) {
-		return "dz " + num(float64(f.cmp.Dz))
+		return "dz " + f.gainful(f.cmp.Dz)
 	}
 	if math.IsNaN(float64(f.cmp.D)) {
 		return none
 	}
-	return "d " + num(float64(f.cmp.D))
+	return "d " + f.gainful(f.cmp.D)
+}
+
+func (f *figure) gainful(effect analysis.Number) string {
+	x := float64(effect)
+	if f.metric.Better == "lower" {
+		x = -x
+	}
+	if x > 0 {
+		return "+" + num(x)
+	}
+	return num(x)
 }
 
 // towards is the direction as a word. It says nothing of whether the

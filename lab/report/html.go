@@ -33,8 +33,8 @@ func HTML(w io.Writer, s *Source) error {
 	return err
 }
 
-// page is what the template sees: words and figures ready to print.
-type page struct {
+// htmlPage is what the template sees: words and figures ready to print.
+type htmlPage struct {
 	Style    template.CSS
 	Title    string
 	Head     pageHead
@@ -54,9 +54,9 @@ type page struct {
 
 type pageLink struct{ ID, Title string }
 
-func newPage(s *Source) *page {
+func newPage(s *Source) *htmlPage {
 	room := &pageRoom{left: pageFigureBytes}
-	v := &page{
+	v := &htmlPage{
 		Style: template.CSS(pageStyle), Title: s.Results.Name + ": " + classWord(s.Verdict.Class),
 		Head: newPageHead(s), Checks: newPageChecks(s), Trace: newPageTrace(s), Trials: newPageTrials(s),
 		Host: newPageHost(s, room), Origin: newPageOrigin(s),
@@ -72,7 +72,7 @@ func newPage(s *Source) *page {
 	return v
 }
 
-func (v *page) contents() []pageLink {
+func (v *htmlPage) contents() []pageLink {
 	var all []pageLink
 	add := func(there bool, id, title string) {
 		if there {

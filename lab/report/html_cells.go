@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -26,11 +27,11 @@ func newPageForest(s *Source, room *pageRoom) []pageFigure {
 		rest := 0
 		for i := range s.Results.Cells {
 			cell := &s.Results.Cells[i]
+			if len(c.rows) >= forestRows {
+				rest += len(s.Run.Protocol.Arms) - 1
+				continue
+			}
 			for _, f := range s.figuresOf(cell, m) {
-				if len(c.rows) == forestRows {
-					rest++
-					continue
-				}
 				c.rows = append(c.rows, newForestRow(s, &f))
 			}
 		}
@@ -162,6 +163,11 @@ func newPageCell(s *Source, cell *analysis.Cell, room *pageRoom) pageCell {
 		room.take(400 * len(rows))
 		v.Metrics = append(v.Metrics, newPageMetric(s, m, cm, samples, room))
 	}
+	for _, name := range slices.Sorted(maps.Keys(samples)) {
+		unread := pageMetric{Name: name, About: "samples that no metric reads"}
+		unread.addTail(room, name, "", samples[name])
+		v.Metrics = append(v.Metrics, unread)
+	}
 	v.Samples, v.Quantiles = newPageSamples(s, cell)
 	room.take(700 * len(v.Samples))
 	return v
@@ -174,7 +180,7 @@ func newPageRows(s *Source, cell *analysis.Cell, m *protocol.Metric, cm *analysi
 		a := &cm.Arms[i]
 		r := pageRow{
 			Metric: m.Name, Arm: a.Arm, First: i == 0, Span: len(cm.Arms), N: a.N,
-			Mean: meanSD(m, a), Median: withUnit(float64(a.Median), m.Unit), Range: rangeText(m, a), Drift: none, Change: none, P: none, Effect: none,
+			Mean: meanSD(m, a), Median: withUnit(float64(a.Median), m.Unit), Range: span(float64(a.Min), float64(a.Max), m.Unit), Drift: none, Change: none, P: none, Effect: none,
 		}
 		if a.Drift != nil {
 			r.Drift = withUnit(float64(a.Drift.PerRound), m.Unit) + " (" + pphrase(float64(a.Drift.P)) + ")"
@@ -197,14 +203,6 @@ func newPageRows(s *Source, cell *analysis.Cell, m *protocol.Metric, cm *analysi
 	return rows
 }
 
-func rangeText(m *protocol.Metric, a *analysis.ArmSummary) string {
-	if a.N == 0 {
-		return none
-	}
-	f, unit := scale(m.Unit, float64(a.Min), float64(a.Max))
-	return joinUnit(num(float64(a.Min)*f)+" to "+num(float64(a.Max)*f), unit)
-}
-
 func newPageMetric(s *Source, m *protocol.Metric, cm *analysis.CellMetric, tails map[string][]tailSeries, room *pageRoom) pageMetric {
 	v := pageMetric{Name: m.Name, About: direction(m)}
 	if m.Unit != "" {
@@ -224,13 +222,21 @@ func newPageMetric(s *Source, m *protocol.Metric, cm *analysis.CellMetric, tails
 		}.draw())
 	}
 	// Metrics often share their samples; the first of them shows the tail.
-	if list := tails[m.Key]; m.Source == protocol.SourceSamples && len(list) > 0 && !room.full() {
+	if list := tails[m.Key]; m.Source == protocol.SourceSamples && len(list) > 0 {
 		delete(tails, m.Key)
-		v.add(room, "Tail of all samples of "+m.Key, false, tailPlot{
-			id: room.id(), title: "Quantiles of " + m.Key, desc: tailDesc(list, m.Unit), unit: m.Unit, series: list,
-		}.draw())
+		v.addTail(room, m.Key, m.Unit, list)
 	}
 	return v
+}
+
+func (v *pageMetric) addTail(room *pageRoom, name, unit string, list []tailSeries) {
+	if room.full() {
+		v.Note = "No chart here, to keep the page small. The quantiles stand in the table of samples."
+		return
+	}
+	v.add(room, "Tail of all samples of "+name, false, tailPlot{
+		id: room.id(), title: "Quantiles of all samples of " + name, desc: tailDesc(list, unit), unit: unit, series: list,
+	}.draw())
 }
 
 func (v *pageMetric) add(room *pageRoom, caption string, wide bool, chart template.HTML) {

@@ -51,7 +51,7 @@ func newPageHead(s *Source) pageHead {
 	h.Facts = []pageFact{
 		{Term: "Exit code", Value: fmt.Sprint(v.Exit)},
 		{Term: "Experiment", Value: h.Name},
-		{Term: "Run", Value: span(s.Run)},
+		{Term: "Run", Value: runSpan(s.Run)},
 		{Term: "Lock", Value: shortDigest(r.Lock), Mono: true},
 		{Term: "Protocol version", Value: protocolVersion(r.Version)},
 	}
@@ -68,8 +68,8 @@ func protocolVersion(n int) string {
 	return fmt.Sprintf("%d, after %d deviations", n, n-1)
 }
 
-// span is when the run began and how long it took.
-func span(run *ledger.Run) string {
+// runSpan is when the run began and how long it took.
+func runSpan(run *ledger.Run) string {
 	if len(run.Records) == 0 || run.Records[0].Begin == nil {
 		return "not begun"
 	}

@@ -67,7 +67,7 @@ func mdHead(s *Source) string {
 }
 
 func mdFigureHead(s *Source) string {
-	columns := []string{"metric", "reference", "treatment", "change [interval]", "p (adj)", "effect", "verdict"}
+	columns := []string{"metric", "reference", "treatment", "change [interval]", "p (adj)", "effect (+ is better)", "verdict"}
 	if len(s.Results.Cells) > 1 {
 		columns = slices.Insert(columns, 0, "cell")
 	}
@@ -177,8 +177,7 @@ func mdRuleWord(r *rule) string {
 
 func mdCheckLines(s *Source) []string {
 	var rows []string
-	for i := range s.Results.Checks {
-		c := &s.Results.Checks[i]
+	for _, c := range worstFirst(s.Results.Checks) {
 		word := checkWord(c.Verdict)
 		if c.Verdict != check.Pass {
 			word = "**" + word + "**"

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/assaylab/assay/lab/analysis"
 	"github.com/assaylab/assay/lab/check"
@@ -30,6 +31,9 @@ const (
 	// metric and one per arm for each other, instead of a table per cell.
 	fewCells = 4
 
+	factName  = 10 // widths of the first column
+	stateName = 8
+
 	mostExamples  = 3
 	mostMissing   = 5
 	exampleLength = 200
@@ -45,7 +49,7 @@ func (t Terminal) Write(w io.Writer, s *Source) error {
 	}
 	p := &textPage{Source: s, width: max(t.Width, leastWidth), colour: t.Colour}
 	p.verdict()
-	p.para(1, "", s.Verdict.Why)
+	p.para("  ", s.Verdict.Why)
 	p.run()
 	p.checks()
 	if s.Results.Clear {
@@ -53,7 +57,7 @@ func (t Terminal) Write(w io.Writer, s *Source) error {
 		p.allRules()
 	} else {
 		p.heading("Figures")
-		p.para(1, "", withheldText(s))
+		p.para("  ", withheldText(s))
 	}
 	p.failures()
 	p.host()
@@ -83,27 +87,33 @@ func (p *textPage) blank() { p.b.WriteByte('\n') }
 
 func (p *textPage) heading(format string, args ...any) {
 	p.blank()
-	p.para(0, "", fmt.Sprintf(format, args...))
+	p.para("", fmt.Sprintf(format, args...))
 }
 
-// para writes a wrapped paragraph, indented by depth. Lines after the first
-// stand below the end of lead, or a step further in where lead is empty.
-func (p *textPage) para(depth int, lead, s string) {
-	indent := strings.Repeat("  ", depth)
-	hang := indent
-	if lead != "" {
-		hang += strings.Repeat(" ", min(len([]rune(lead))+2, 16))
-		indent += lead + "  "
-	}
-	room := p.width - max(len([]rune(hang)), len([]rune(indent)))
-	for i, l := range wrapped(s, room) {
+// para writes a wrapped paragraph. lead stands in front of its first line, and
+// as many blanks in front of the others.
+func (p *textPage) para(lead, s string) {
+	hang := strings.Repeat(" ", utf8.RuneCountInString(lead))
+	for i, l := range wrapped(s, p.width-len(hang)) {
 		if i == 0 {
-			l = indent + l
+			l = lead + l
 		} else {
 			l = hang + l
 		}
 		p.b.WriteString(strings.TrimRight(l, " ") + "\n")
 	}
+}
+
+// fact is a paragraph with a name in front.
+func (p *textPage) fact(name, s string) { p.para(fmt.Sprintf("  %-*s  ", factName, name), s) }
+
+// state is one with a state in front, which stops the eye where it is in
+// capitals.
+func (p *textPage) state(state, s string) { p.para(fmt.Sprintf("  %-*s  ", stateName, state), s) }
+
+// under belongs to the state above it.
+func (p *textPage) under(lead, s string) {
+	p.para(strings.Repeat(" ", stateName+4)+lead, s)
 }
 
 func (p *textPage) table(t *textTable) {
@@ -129,19 +139,19 @@ func (p *textPage) verdict() {
 
 func (p *textPage) run() {
 	r := p.Results
-	if len(r.Exploratory) > 0 {
+	if len(r.Exploratory) > 0 && p.Verdict.Outcome != "EXPLORATORY" {
 		p.heading("EXPLORATORY")
 		for _, why := range r.Exploratory {
-			p.para(1, "", why)
+			p.para("  ", why)
 		}
 	}
 	p.heading("Run")
-	p.para(1, "question", p.Verdict.Question)
-	p.para(1, "name    ", r.Name)
-	p.para(1, "lock    ", fmt.Sprintf("%s, version %d", shortDigest(r.Lock), r.Version))
-	p.para(1, "design  ", designText(p.Source))
+	p.fact("question", p.Verdict.Question)
+	p.fact("name", r.Name)
+	p.fact("lock", fmt.Sprintf("%s, version %d", shortDigest(r.Lock), r.Version))
+	p.fact("design", designText(p.Source))
 	for _, m := range missingText(p.Source) {
-		p.para(1, "missing ", m)
+		p.fact("missing", m)
 	}
 }
 
@@ -185,20 +195,37 @@ func designText(s *Source) string {
 
 func (p *textPage) checks() {
 	p.heading("Checks")
-	for i := range p.Results.Checks {
-		c := &p.Results.Checks[i]
-		p.para(1, fmt.Sprintf("%-9s", checkWord(c.Verdict)), clipped(checkText(c), 400))
+	for _, c := range worstFirst(p.Results.Checks) {
+		p.state(checkWord(c.Verdict), clipped(checkText(c), 400))
 		if c.Verdict == check.Pass {
 			continue
 		}
 		for j, e := range c.Examples {
 			if j == mostExamples {
-				p.para(6, "", fmt.Sprintf("and %d more", len(c.Examples)-j))
+				p.under("- ", fmt.Sprintf("and %d more", len(c.Examples)-j))
 				break
 			}
-			p.para(6, "-", clipped(e, exampleLength))
+			p.under("- ", clipped(e, exampleLength))
 		}
 	}
+}
+
+// worstFirst are the checks in the order in which they matter to a reader.
+func worstFirst(checks []check.Result) []*check.Result {
+	var all []*check.Result
+	for i := range checks {
+		all = append(all, &checks[i])
+	}
+	slices.SortStableFunc(all, func(a, b *check.Result) int {
+		switch {
+		case a.Verdict == b.Verdict:
+			return 0
+		case check.Merge(a.Verdict, b.Verdict) == a.Verdict:
+			return -1
+		}
+		return 1
+	})
+	return all
 }
 
 // checkWord is the verdict; all but a pass in capitals.
@@ -243,14 +270,14 @@ func (p *textPage) primary() {
 	if pr == nil || m == nil {
 		return
 	}
-	p.heading("Primary  %s (%s), %s against %s, %s test, alpha %s", pr.Metric, direction(m), pr.Treatment, p.Run.Protocol.Reference(), pr.Test, num(float64(pr.Alpha)))
+	p.heading("Primary  %s (%s): %s against %s", pr.Metric, direction(m), pr.Treatment, p.Run.Protocol.Reference())
 	if len(pr.Cells) == 1 {
 		p.onePrimary(&pr.Cells[0], m)
 	} else {
 		p.family(pr, m)
 	}
 	if pr.Power != nil {
-		p.para(1, "power   ", fmt.Sprintf("an effect of %s %s would have been found with probability 0.8", pr.Power.Scale, num(float64(pr.Power.Detectable))))
+		p.fact("power", fmt.Sprintf("an effect of %s %s would have been found with probability 0.8", pr.Power.Scale, num(float64(pr.Power.Detectable))))
 	}
 }
 
@@ -272,20 +299,22 @@ func (s *Source) figureOf(cell, metric, arm string) *figure {
 func (p *textPage) onePrimary(pc *analysis.PrimaryCell, m *protocol.Metric) {
 	f := p.figureOf(pc.Cell, m.Name, p.Results.Primary.Treatment)
 	if f == nil {
-		p.para(1, "MISSING ", pc.Missing)
+		p.fact("MISSING", pc.Missing)
 		return
 	}
-	t := &textTable{right: []bool{false, false, false, false}, names: []bool{true, false, false, false}}
-	t.add(oneLine(p.Run.Protocol.Reference()), spread(m, f.ref), "("+span(float64(f.ref.Min), float64(f.ref.Max), m.Unit)+")", "n "+num(float64(f.ref.N)))
-	t.add(oneLine(f.arm.Name), spread(m, f.treat), "("+span(float64(f.treat.Min), float64(f.treat.Max), m.Unit)+")", "n "+num(float64(f.treat.N)))
+	t := &textTable{right: []bool{false, true, true, true}, names: []bool{true, false, false, false}}
+	for _, a := range []*analysis.ArmSummary{f.ref, f.treat} {
+		t.add(oneLine(a.Arm), spread(m, a), span(float64(a.Min), float64(a.Max), m.Unit), counted(a.N, "round"))
+	}
 	p.table(t)
-	p.para(1, "change  ", strings.Join(compact(f.change()+" "+f.changeInterval(), f.towards()), ", "))
+	p.fact("change", strings.Join(compact(f.change()+" "+f.changeInterval(), f.towards()), ", "))
 	if pc.Missing != "" {
-		p.para(1, "MISSING ", pc.Missing)
+		p.fact("MISSING", pc.Missing)
 		return
 	}
-	p.para(1, "interval", fmt.Sprintf("of the difference %s, level %s", interval(float64(pc.CI.Low), float64(pc.CI.High), m.Unit), num(float64(pc.CI.Level))))
-	p.para(1, "test    ", fmt.Sprintf("%s, d %s, dz %s, %s", pphrase(float64(pc.AdjustedP)), num(float64(f.cmp.D)), num(float64(f.cmp.Dz)), counted(pc.N, "round")))
+	p.fact("difference", withUnit(float64(pc.Diff), m.Unit)+", interval "+interval(float64(pc.CI.Low), float64(pc.CI.High), m.Unit))
+	p.fact("test", fmt.Sprintf("%s, %s, alpha %s, dz %s, d %s, %s", p.Results.Primary.Test, pphrase(float64(pc.AdjustedP)),
+		num(float64(p.Results.Primary.Alpha)), f.gainful(f.cmp.Dz), f.gainful(f.cmp.D), counted(pc.N, "round")))
 }
 
 // compact leaves out empty parts.
@@ -313,9 +342,10 @@ func (p *textPage) family(pr *analysis.Primary, m *protocol.Metric) {
 	}
 	p.table(t)
 	for _, s := range missing {
-		p.para(1, "MISSING ", s)
+		p.fact("MISSING", s)
 	}
-	p.para(1, "weakest ", pr.Weakest+" speaks for the family; adjusted by Holm")
+	p.fact("weakest", pr.Weakest+" speaks for the family")
+	p.fact("test", fmt.Sprintf("%s, alpha %s over %s, adjusted by Holm", pr.Test, num(float64(pr.Alpha)), counted(len(pr.Cells), "cell")))
 }
 
 // metrics is a cell's table.
@@ -330,26 +360,29 @@ func (p *textPage) metrics(cell *analysis.Cell) {
 	p.heading("%s", title)
 	figs := p.figures(cell)
 	many := len(p.Run.Protocol.Arms) > 2
-	ref, arm := clipped(p.Run.Protocol.Reference(), 14), "arm"
-	t := &textTable{right: []bool{false, true, true, true, true, true}, names: []bool{true, false, false, false, false, false}}
+	arm := "arm"
+	if !many && len(figs) > 0 {
+		arm = clipped(figs[0].arm.Name, 14)
+	}
+	t := &textTable{
+		head:  []string{"metric", clipped(p.Run.Protocol.Reference(), 14), arm, "", "change", "interval", "p"},
+		right: []bool{false, true, true, false, true, true, true}, names: []bool{true, false, false, false, false, false, false},
+	}
 	if many {
-		t.right, t.names = slices.Insert(t.right, 2, false), slices.Insert(t.names, 2, true)
-		t.head = []string{"metric", ref, "arm", "", "change", "interval", "p"}
-	} else {
-		if len(figs) > 0 {
-			arm = clipped(figs[0].arm.Name, 14)
-		}
-		t.head = []string{"metric", ref, arm, "change", "interval", "p"}
+		t.head[2] = ""
+		t.head, t.right, t.names = slices.Insert(t.head, 2, "arm"), slices.Insert(t.right, 2, false), slices.Insert(t.names, 2, true)
 	}
 	last := ""
 	for i := range figs {
 		f := &figs[i]
-		name, refText := metricLabel(f.metric), withUnit(middle(f.metric, f.ref), f.metric.Unit)
+		// One unit for both, so that they can be compared at a glance.
+		ref, treat := middle(f.metric, f.ref), middle(f.metric, f.treat)
+		factor, unit := scale(f.metric.Unit, ref, treat)
+		row := []string{metricLabel(f.metric), num(ref * factor), num(treat * factor), unit, f.change(), f.changeInterval(), f.pText()}
 		if f.metric.Name == last {
-			name, refText = "", ""
+			row[0] = ""
 		}
 		last = f.metric.Name
-		row := []string{name, refText, withUnit(middle(f.metric, f.treat), f.metric.Unit), f.change(), f.changeInterval(), f.pText()}
 		if many {
 			row = slices.Insert(row, 2, armLabel(f.arm))
 		}
@@ -368,7 +401,7 @@ func (p *textPage) gaps(figs []figure) {
 				s := fmt.Sprintf("%s, arm %s, %s: %s", figs[i].metric.Name, a.Arm, counted(a.Missing[why], "round"), why)
 				if !said[s] {
 					said[s] = true
-					p.para(1, "missing ", s)
+					p.fact("missing", s)
 				}
 			}
 		}
@@ -422,7 +455,7 @@ func (p *textPage) overview() {
 		}
 	}
 	p.table(t)
-	p.para(1, "", "Every figure of every cell stands in results.json and on the page.")
+	p.para("  ", "Every figure of every cell stands in results.json and on the page.")
 }
 
 // gain is the change, or the difference where there is none, turned so that
@@ -449,9 +482,9 @@ func (p *textPage) failures() {
 			p.heading("Failures")
 			first = false
 		}
-		p.para(1, "-", fmt.Sprintf("%s%s: %s of %d", tc.Arm, inCell(tc.Cell), text, tc.Planned))
+		p.para("  - ", fmt.Sprintf("%s%s: %s of %d", tc.Arm, inCell(tc.Cell), text, tc.Planned))
 		if tc.Example != "" {
-			p.para(2, "", "first: "+clipped(tc.Example, exampleLength))
+			p.para("    ", "first: "+clipped(tc.Example, exampleLength))
 		}
 	}
 }
@@ -473,7 +506,7 @@ func (p *textPage) host() {
 	}
 	p.heading("Host")
 	for _, b := range p.Results.Host.Breaches {
-		p.para(1, "-", breachText(&b))
+		p.para("  - ", breachText(&b))
 	}
 }
 
@@ -491,7 +524,7 @@ func (p *textPage) remarks() {
 	}
 	p.heading("Notes")
 	for _, n := range notes {
-		p.para(1, "-", n)
+		p.para("  - ", n)
 	}
 }
 

@@ -61,7 +61,7 @@ func (p *textPage) summary(cell *analysis.Cell) {
 		if cell.Name != protocol.NoFactors {
 			s = oneLine(cell.Name) + ": " + s
 		}
-		p.para(1, "", s)
+		p.para("  ", s)
 	}
 }
 

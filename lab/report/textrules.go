@@ -48,17 +48,17 @@ func (p *textPage) ruleLines(group []rule) {
 		case r.State == gate.Holds:
 			holds = append(holds, r)
 		default:
-			p.para(1, stateColumn(r.state()), ruleText(&r))
+			p.state(r.state(), ruleText(&r))
 			if r.Because != "" {
-				p.para(6, "", "because: "+r.Because)
+				p.under("", "because: "+r.Because)
 			}
 		}
 	}
 	switch {
 	case len(holds) == 1:
-		p.para(1, stateColumn(gate.Holds), ruleText(&holds[0]))
+		p.state(gate.Holds, ruleText(&holds[0]))
 	case len(holds) > 1:
-		p.para(1, stateColumn(gate.Holds), fmt.Sprintf("%s: %s of %s, in %s", holds[0].Rule, holds[0].Require, holds[0].Metric, counted(len(holds), "cell")))
+		p.state(gate.Holds, fmt.Sprintf("%s: %s of %s, in %s", holds[0].Rule, holds[0].Require, holds[0].Metric, counted(len(holds), "cell")))
 	}
 	if len(stress) == 0 {
 		return
@@ -73,10 +73,8 @@ func (p *textPage) ruleLines(group []rule) {
 			text += fmt.Sprintf(", %s in %s", st, counted(count[st], "cell"))
 		}
 	}
-	p.para(1, stateColumn("reported"), fmt.Sprintf("%s: %s of %s%s; not judged", stress[0].Rule, stress[0].Require, stress[0].Metric, text))
+	p.state("reported", fmt.Sprintf("%s: %s of %s%s; not judged", stress[0].Rule, stress[0].Require, stress[0].Metric, text))
 }
-
-func stateColumn(s string) string { return fmt.Sprintf("%-9s", s) }
 
 func ruleText(r *rule) string {
 	s := fmt.Sprintf("%s%s: %s of %s", r.Rule, inCell(r.Cell), r.Require, r.Metric)

@@ -1,0 +1,229 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/assaylab/assay/lab/protocol"
+	"github.com/assaylab/assay/lab/trial"
+)
+
+// Benchfmt writes one line of the Go benchmark format per measured trial that
+// ended well, in the order in which they ran, for benchstat -col /arm. Its p is
+// of an unpaired rank test over these lines and may differ from the verdict's.
+//
+// There are no lines before every check has passed, because whoever reads the
+// file compares.
+//
+// # Names
+//
+// A name is BenchmarkName/factor=level/arm=arm. What the format would read as
+// something else is escaped, and two names stay two:
+//
+//   - benchstat takes a dash and digits at the end of a name for GOMAXPROCS, so
+//     every level and arm that ends so gets a "~" behind it: v1-2 is v1-2~.
+//     One that ends in dash, digits and "~" gets another.
+//   - A blank, a slash, an equals sign, what cannot be seen and a "%" that would
+//     read as an escape stand as % and two hexadecimal digits per byte.
+//
+// # Units
+//
+// A metric is named by its own name with dashes, with the unit behind it in
+// which benchstat knows how to scale: -ns for times, -B for sizes. The first
+// wall clock is ns/op, as go test has it.
+func Benchfmt(w io.Writer, s *Source) error {
+	b := &benchPage{s: s, read: sampler{s: s}, cells: map[string]protocol.Cell{}}
+	for _, c := range s.Run.Protocol.Cells() {
+		b.cells[c.Name] = c
+	}
+	b.units = benchUnits(s.Run.Protocol)
+	b.head()
+	if s.Results.Clear {
+		b.lines()
+	} else {
+		b.key("assay-withheld", withheldText(s))
+	}
+	_, err := io.WriteString(w, b.out.String())
+	return err
+}
+
+type benchPage struct {
+	s     *Source
+	out   strings.Builder
+	read  sampler
+	cells map[string]protocol.Cell
+	units []benchUnit // per metric
+}
+
+// key writes a line that benchstat takes for a property of all lines after it.
+func (b *benchPage) key(name, value string) {
+	if value = oneLine(value); value != "" {
+		fmt.Fprintf(&b.out, "%s: %s\n", name, clipped(value, 300))
+	}
+}
+
+func (b *benchPage) head() {
+	// The lock's digest is left out: benchstat puts lines with different
+	// properties in different tables, and a second freeze of the same protocol
+	// is to be compared with the first.
+	b.key("assay-protocol", "sha256:"+b.s.Run.Lock.SHA256)
+	if e := b.s.Env; e != nil {
+		b.key("goos", e.OS)
+		b.key("goarch", e.Arch)
+		b.key("cpu", e.CPUModel)
+	}
+	b.key("pkg", b.s.Results.Name)
+	for i, u := range b.units {
+		m := &b.s.Run.Protocol.Metrics[i]
+		fmt.Fprintf(&b.out, "Unit %s better=%s", u.name, m.Better)
+		if m.Count {
+			b.out.WriteString(" assume=exact")
+		}
+		b.out.WriteByte('\n')
+	}
+	b.out.WriteByte('\n')
+}
+
+func (b *benchPage) lines() {
+	left, gaps := 0, 0
+	for _, o := range b.s.trials() {
+		if o.Warmup {
+			continue
+		}
+		if o.Status != trial.StatusOK {
+			left++
+			continue
+		}
+		var figures strings.Builder
+		for i, u := range b.units {
+			v, missing := b.read.value(&b.s.Run.Protocol.Metrics[i], o)
+			if v *= u.factor; missing != "" || math.IsNaN(v) || math.IsInf(v, 0) {
+				gaps++
+				continue
+			}
+			fmt.Fprintf(&figures, " %s %s", strconv.FormatFloat(v, 'g', -1, 64), u.name)
+		}
+		if figures.Len() > 0 {
+			fmt.Fprintf(&b.out, "%s 1%s\n", b.name(o), figures.String())
+		}
+	}
+	// At the end these are properties of no line, so they split no table.
+	if left > 0 {
+		b.key("assay-left-out", counted(left, "trial")+" that did not end well")
+	}
+	if gaps > 0 {
+		b.key("assay-missing", counted(gaps, "value"))
+	}
+}
+
+func (b *benchPage) name(o *trial.Observation) string {
+	name := []rune(benchWord(b.s.Results.Name))
+	if len(name) > 0 {
+		name[0] = unicode.ToUpper(name[0])
+	}
+	s := "Benchmark" + string(name)
+	cell := b.cells[o.Cell]
+	for i, f := range cell.Factors() {
+		s += "/" + benchWord(f) + "=" + benchWord(cell.Levels[i])
+	}
+	return s + "/arm=" + benchWord(o.Arm)
+}
+
+var (
+	likeProcs  = regexp.MustCompile(`-[0-9]+~*$`)
+	likeEscape = regexp.MustCompile(`^%[0-9A-F]{2}`)
+)
+
+// benchWord escapes a part of a name as Benchfmt describes.
+func benchWord(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1, r == '/', r == '=', r == ' ', !unicode.IsGraphic(r), unicode.IsSpace(r),
+			r == '%' && likeEscape.MatchString(s[i:]):
+			for _, c := range []byte(s[i : i+size]) {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	if likeProcs.MatchString(b.String()) {
+		b.WriteByte('~')
+	}
+	return b.String()
+}
+
+// benchUnit is how a metric is called and the factor that takes it there.
+type benchUnit struct {
+	name   string
+	factor float64
+}
+
+func benchUnits(p *protocol.Protocol) []benchUnit {
+	var units []benchUnit
+	taken := map[string]bool{}
+	for i := range p.Metrics {
+		u := benchUnitOf(&p.Metrics[i])
+		if p.Metrics[i].Source == protocol.SourceWall && !taken["ns/op"] {
+			u.name = "ns/op"
+		}
+		for taken[u.name] {
+			u.name = "also-" + u.name
+		}
+		taken[u.name] = true
+		units = append(units, u)
+	}
+	return units
+}
+
+var notInUnit = regexp.MustCompile(`[^A-Za-z0-9_.%/*µ°-]+`)
+
+// benchUnitOf converts what benchstat can scale. Inside a name it would take a
+// word that is ns or B for a unit, and divide once more.
+func benchUnitOf(m *protocol.Metric) benchUnit {
+	words := strings.Split(m.Name, "_")
+	for i, w := range words {
+		if w == "ns" || w == "B" || w == "MB" || w == "bytes" {
+			words[i] = w + "_"
+		}
+	}
+	name := strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), "-")
+	base, per, rate := strings.Cut(m.Unit, "/")
+	for at, to := range []string{"ns", "B"} {
+		if f, ok := ladderFactor(at, base); ok {
+			unit := name + "-" + to
+			if rate {
+				unit += "/" + notInUnit.ReplaceAllString(per, "-")
+			}
+			return benchUnit{unit, f}
+		}
+	}
+	unit := strings.Trim(notInUnit.ReplaceAllString(m.Unit, "-"), "-")
+	// A unit that repeats the name says nothing more.
+	if unit == "" || unit == name || m.Count {
+		return benchUnit{name, 1}
+	}
+	return benchUnit{name + "-" + unit, 1}
+}
+
+// ladderFactor takes a unit to the smallest of its ladder.
+func ladderFactor(at int, unit string) (float64, bool) {
+	if unit == "us" {
+		unit = "µs"
+	}
+	for _, s := range ladders[at] {
+		if s.name == unit {
+			return s.size, true
+		}
+	}
+	return 0, false
+}

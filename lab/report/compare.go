@@ -1,0 +1,238 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assaylab/assay/lab/gate"
+	"github.com/assaylab/assay/lab/protocol"
+	"github.com/assaylab/assay/lab/stats"
+)
+
+// ErrNotComparable is returned by Compare for fewer than two runs and for runs
+// of different protocols.
+var ErrNotComparable = errors.New("not runs of one protocol")
+
+// Compare writes how far several runs of the same protocol agree: what a figure
+// of one run is worth shows in the next. The lock's name tells which runs
+// belong together; where their contents differ, a line says so.
+func Compare(w io.Writer, runs []*Source) error {
+	if len(runs) < 2 {
+		return fmt.Errorf("%w: %s, give two or more", ErrNotComparable, counted(len(runs), "run"))
+	}
+	for _, r := range runs[1:] {
+		if r.Results.Name != runs[0].Results.Name {
+			return fmt.Errorf("%w: %s and %s", ErrNotComparable, oneLine(runs[0].Results.Name), oneLine(r.Results.Name))
+		}
+	}
+	c := &comparePage{textPage: textPage{Source: runs[0], width: defaultWidth}, runs: runs}
+	c.head()
+	c.outcomes()
+	if len(c.clear()) > 1 {
+		c.cells()
+	}
+	c.flipping()
+	_, err := io.WriteString(w, c.b.String())
+	return err
+}
+
+type comparePage struct {
+	textPage
+	runs  []*Source
+	flips []string
+}
+
+// numbered is a run with its place in the list, as the page calls it.
+type numbered struct {
+	*Source
+	n int
+}
+
+// clear are the runs that have figures.
+func (c *comparePage) clear() []numbered {
+	var all []numbered
+	for i, r := range c.runs {
+		if r.Results.Clear {
+			all = append(all, numbered{r, i + 1})
+		}
+	}
+	return all
+}
+
+func (c *comparePage) head() {
+	c.para("", fmt.Sprintf("RUN TO RUN  %s, %s", c.Results.Name, counted(len(c.runs), "run")))
+	c.fact("question", c.Verdict.Question)
+	first := c.runs[0]
+	for i, r := range c.runs[1:] {
+		switch {
+		case r.Run.Lock.SHA256 != first.Run.Lock.SHA256:
+			c.fact("WARNING", fmt.Sprintf("run %d has another protocol under the same name; its figures may answer another question", i+2))
+		case r.Results.Lock != first.Results.Lock:
+			c.fact("note", fmt.Sprintf("run %d has the same protocol, frozen on its own: arms or inputs may differ", i+2))
+		}
+	}
+}
+
+func (c *comparePage) outcomes() {
+	c.heading("Outcomes")
+	t := &textTable{
+		head:  []string{"run", "verdict", "outcome", "begun", "lock", ""},
+		right: []bool{true, false, false, false, false, false}, names: []bool{false, false, true, false, false, true},
+	}
+	for i, r := range c.runs {
+		begun := none
+		if len(r.Run.Records) > 0 && r.Run.Begin() != nil {
+			begun = r.Run.Begin().Time.UTC().Format("2006-01-02 15:04")
+		}
+		var remarks []string
+		if len(r.Results.Exploratory) > 0 {
+			remarks = append(remarks, "exploratory")
+		}
+		if !r.Results.Complete {
+			remarks = append(remarks, "incomplete")
+		}
+		if !r.Results.Clear {
+			remarks = append(remarks, "figures withheld")
+		}
+		t.add(num(float64(i+1)), oneLine(string(r.Verdict.Class)), oneLine(r.Verdict.Outcome), begun, shortDigest(r.Results.Lock), strings.Join(remarks, ", "))
+	}
+	c.table(t)
+	c.flip("the outcome", len(c.runs), func(i int) string { return c.runs[i].Verdict.Outcome })
+}
+
+// flip notes a line where what the runs say is not the same.
+func (c *comparePage) flip(what string, n int, says func(int) string) {
+	same := true
+	var parts []string
+	for i := range n {
+		same = same && says(i) == says(0)
+		parts = append(parts, says(i))
+	}
+	if !same {
+		c.flips = append(c.flips, what+" differs: "+strings.Join(parts, ", "))
+	}
+}
+
+func (c *comparePage) cells() {
+	runs := c.clear()
+	for _, cell := range c.Run.Protocol.Cells() {
+		for _, m := range c.countsFirst() {
+			c.metric(runs, cell.Name, m)
+		}
+		c.rules(runs, cell.Name)
+	}
+}
+
+// metric is a table of the runs, with their spread below.
+func (c *comparePage) metric(runs []numbered, cell string, m *protocol.Metric) {
+	c.heading("%s%s, %s", m.Name, inCell(cell), direction(m))
+	arms := c.Run.Protocol.Arms
+	t := &textTable{head: []string{"run"}, right: []bool{false}, names: []bool{false}}
+	columns := make([][]float64, 0, 2*len(arms))
+	for i, a := range arms {
+		t.head = append(t.head, clipped(armLabel(&a), 14))
+		means := make([]float64, len(runs))
+		for j, r := range runs {
+			means[j] = float64(orNoSummary(r.Results.Cell(cell).Metric(m.Name).Arm(a.Name)).Mean)
+		}
+		columns = append(columns, means)
+		if i == 0 {
+			continue
+		}
+		t.head = append(t.head, "change")
+		changes := make([]float64, len(runs))
+		for j, r := range runs {
+			changes[j] = float64(orNoComparison(r.Results.Cell(cell).Metric(m.Name).Against(a.Name)).Change)
+		}
+		columns = append(columns, changes)
+		c.signs(runs, cell, m, a.Name, changes)
+	}
+	for range columns {
+		t.right, t.names = append(t.right, true), append(t.names, false)
+	}
+	isChange := func(i int) bool { return i > 0 && i%2 == 0 }
+	for j, r := range runs {
+		row := []string{num(float64(r.n))}
+		for i, col := range columns {
+			if isChange(i) {
+				row = append(row, percent(col[j]))
+			} else {
+				row = append(row, withUnit(col[j], m.Unit))
+			}
+		}
+		t.add(row...)
+	}
+	spread, relative := []string{"sd"}, []string{"max/min"}
+	for i, col := range columns {
+		sd := stats.MomentsOf(col).SD
+		if isChange(i) {
+			spread, relative = append(spread, points(sd)), append(relative, "")
+		} else {
+			spread, relative = append(spread, withUnit(sd, m.Unit)), append(relative, maxOverMin(col))
+		}
+	}
+	t.add(spread...)
+	t.add(relative...)
+	c.table(t)
+}
+
+// points is a spread of relative changes.
+func points(sd float64) string {
+	if math.IsNaN(sd) {
+		return none
+	}
+	return num(math.Round(sd*10000)/100) + " points"
+}
+
+func maxOverMin(xs []float64) string {
+	if slices.ContainsFunc(xs, func(x float64) bool { return !(x > 0) }) {
+		return none
+	}
+	return times(slices.Max(xs) / slices.Min(xs))
+}
+
+// signs notes a change that is an improvement in one run and a loss in another.
+func (c *comparePage) signs(runs []numbered, cell string, m *protocol.Metric, arm string, changes []float64) {
+	up := slices.ContainsFunc(changes, func(x float64) bool { return x > 0 })
+	down := slices.ContainsFunc(changes, func(x float64) bool { return x < 0 })
+	if !up || !down {
+		return
+	}
+	var parts []string
+	for j, x := range changes {
+		parts = append(parts, fmt.Sprintf("%s in run %d", percent(x), runs[j].n))
+	}
+	c.flips = append(c.flips, fmt.Sprintf("%s of %s%s changes sign: %s", m.Name, arm, inCell(cell), strings.Join(parts, ", ")))
+}
+
+// rules notes a veto or gate that does not say the same in every run.
+func (c *comparePage) rules(runs []numbered, cell string) {
+	p := c.Run.Protocol
+	for _, list := range []struct {
+		kind  string
+		rules []protocol.Rule
+	}{{"veto", p.Vetoes}, {"gate", p.Gates}} {
+		for _, decl := range list.rules {
+			c.flip(list.kind+" "+decl.Name+inCell(cell), len(runs), func(i int) string {
+				if a := runs[i].answer(list.kind, decl.Name, cell); a != nil {
+					return a.State
+				}
+				return gate.Missing
+			})
+		}
+	}
+}
+
+func (c *comparePage) flipping() {
+	c.heading("Flips")
+	if len(c.flips) == 0 {
+		c.para("  ", "none: no change has both signs, and no outcome differs")
+	}
+	for _, f := range c.flips {
+		c.para("  - ", f)
+	}
+}

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/assaylab/assay/lab/analysis"
+	"github.com/assaylab/assay/lab/protocol"
+	"github.com/assaylab/assay/lab/trial"
+)
+
+// sampler reads the samples of one trial after the other. It keeps those of
+// the last trial only: metrics share them, trials do not.
+type sampler struct {
+	s      *Source
+	of     *trial.Observation
+	sorted map[string][]int64
+}
+
+// value is the metric of the trial as the analysis reads it.
+func (l *sampler) value(m *protocol.Metric, o *trial.Observation) (v float64, missing string) {
+	if l.of != o {
+		l.of, l.sorted = o, map[string][]int64{}
+	}
+	return analysis.Value(m, o, l.samples)
+}
+
+func (l *sampler) samples(name string) ([]int64, error) {
+	if s, ok := l.sorted[name]; ok {
+		return s, nil
+	}
+	var all []int64
+	for _, ref := range l.of.Samples {
+		if ref.Name != name {
+			continue
+		}
+		part, err := l.s.Run.Samples(ref)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part...)
+	}
+	slices.Sort(all)
+	l.sorted[name] = all
+	return all, nil
+}
+
+// trials are the recorded ones, in the order in which they ran.
+func (s *Source) trials() []*trial.Observation {
+	var all []*trial.Observation
+	for _, rec := range s.Run.Records {
+		if rec.Trial != nil {
+			all = append(all, rec.Trial)
+		}
+	}
+	return all
+}
+
+// measured are the trials of an arm in a cell that count: not warm-up, and
+// ended well.
+func (s *Source) measured(cell, arm string) []*trial.Observation {
+	var all []*trial.Observation
+	for _, o := range s.trials() {
+		if o.Cell == cell && o.Arm == arm && !o.Warmup && o.Status == trial.StatusOK {
+			all = append(all, o)
+		}
+	}
+	return all
+}
