@@ -220,7 +220,7 @@ func (c *comparison) draft() (*draft, error) {
 	return d, nil
 }
 
-var notLabel = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var notLabel = regexp.MustCompile(`[^A-Za-z0-9._]+`)
 
 // armName makes a command a name that files, benchmarks and rules can carry.
 func armName(s string, i int, used map[string]bool) string {

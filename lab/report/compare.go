@@ -134,7 +134,7 @@ func (c *comparePage) metric(runs []numbered, cell string, m *protocol.Metric) {
 	t := &textTable{head: []string{"run"}, right: []bool{false}, names: []bool{false}}
 	columns := make([][]float64, 0, 2*len(arms))
 	for i, a := range arms {
-		t.head = append(t.head, clipped(armLabel(&a), 14))
+		t.head = append(t.head, clipped(a.Name, 14))
 		means := make([]float64, len(runs))
 		for j, r := range runs {
 			means[j] = float64(orNoSummary(r.Results.Cell(cell).Metric(m.Name).Arm(a.Name)).Mean)

@@ -186,19 +186,21 @@ func (f *figure) p() float64 {
 	return math.NaN()
 }
 
-// pText is p, or "exact". A primary figure has its adjusted p behind it.
+// pText is p, or "exact".
 func (f *figure) pText() string {
-	if f.primary != nil {
-		s := pvalue(float64(f.primary.P))
-		if f.primary.AdjustedP != f.primary.P && !math.IsNaN(float64(f.primary.AdjustedP)) {
-			s += " (" + pvalue(float64(f.primary.AdjustedP)) + ")"
-		}
-		return s
-	}
 	if f.exact() {
 		return "exact"
 	}
 	return pvalue(f.p())
+}
+
+// adjustedText is pText with the adjusted p of a primary figure behind it.
+func (f *figure) adjustedText() string {
+	pc := f.primary
+	if pc == nil || pc.AdjustedP == pc.P || math.IsNaN(float64(pc.AdjustedP)) {
+		return f.pText()
+	}
+	return f.pText() + " (" + pvalue(float64(pc.AdjustedP)) + ")"
 }
 
 // effect is the standardised effect with the sign turned so that positive is
@@ -259,14 +261,6 @@ func (f *figure) badness() int {
 		}
 	}
 	return worst
-}
-
-// armLabel is the arm's name, marked where it is only reported.
-func armLabel(a *protocol.Arm) string {
-	if a.Class == protocol.ClassReported {
-		return oneLine(a.Name) + " (reported)"
-	}
-	return oneLine(a.Name)
 }
 
 // direction says which way the metric improves.

@@ -11,8 +11,9 @@ import (
 const none = "–"
 
 // num is x with about four significant digits: 1234.5 is 1,234 (digits ahead of
-// the point are never rounded away), 0.012345 is 0.01234, a whole number has no
-// decimals. Only what would need a long row of zeros gets an exponent.
+// the point are never rounded away), 0.012345 is 0.01234. Zeros at the end are
+// left out only where nothing was rounded: 0.5 is 0.5, and 10.79987 is 10.80.
+// Only what would need a long row of zeros gets an exponent.
 func num(x float64) string {
 	switch a := math.Abs(x); {
 	case math.IsNaN(x):
@@ -25,11 +26,10 @@ func num(x float64) string {
 		return "0"
 	case a < 1e-6 || a >= 1e15:
 		return strconv.FormatFloat(x, 'g', 4, 64)
-	case x == math.Trunc(x):
-		return thousands(strconv.FormatFloat(x, 'f', 0, 64))
 	default:
 		s := strconv.FormatFloat(x, 'f', decimals(a), 64)
-		if strings.Contains(s, ".") {
+		// A change of units leaves an error in the last bits.
+		if shown, _ := strconv.ParseFloat(s, 64); strings.Contains(s, ".") && math.Abs(shown-x) <= 1e-12*a {
 			s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 		}
 		return thousands(s)

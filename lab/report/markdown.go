@@ -128,7 +128,7 @@ func mdFigure(s *Source, f *figure) string {
 	if word := f.towards(); word != "" {
 		moved += ", " + word
 	}
-	cells := []string{metric, prose(spread(f.metric, f.ref)), treat, prose(moved), prose(f.pText()), prose(f.effect()), mdStanding(s, f)}
+	cells := []string{metric, prose(spread(f.metric, f.ref)), treat, prose(moved), prose(f.adjustedText()), prose(f.effect()), mdStanding(s, f)}
 	if len(s.Results.Cells) > 1 {
 		name := code(f.cell.Name)
 		if f.cell.Class == protocol.ClassStress {

@@ -181,7 +181,13 @@ func designText(s *Source) string {
 		}
 		least, most, warm = min(least, c.Rounds), max(most, c.Rounds), max(warm, c.Warmup)
 	}
-	text := counted(len(p.Arms), "arm") + ", " + counted(len(cells), "cell") + ", "
+	text := counted(len(p.Arms), "arm")
+	for _, a := range p.Arms {
+		if a.Class == protocol.ClassReported {
+			text += fmt.Sprintf(" (%s only reported)", a.Name)
+		}
+	}
+	text += ", " + counted(len(cells), "cell") + ", "
 	if least == most {
 		text += counted(most, "round")
 	} else {
@@ -270,7 +276,7 @@ func (p *textPage) primary() {
 	if pr == nil || m == nil {
 		return
 	}
-	p.heading("Primary  %s (%s): %s against %s", pr.Metric, direction(m), pr.Treatment, p.Run.Protocol.Reference())
+	p.heading("Primary: %s (%s), %s against %s", pr.Metric, direction(m), pr.Treatment, p.Run.Protocol.Reference())
 	if len(pr.Cells) == 1 {
 		p.onePrimary(&pr.Cells[0], m)
 	} else {
@@ -350,12 +356,9 @@ func (p *textPage) family(pr *analysis.Primary, m *protocol.Metric) {
 
 // metrics is a cell's table.
 func (p *textPage) metrics(cell *analysis.Cell) {
-	title := "Metrics"
-	if cell.Name != protocol.NoFactors {
-		title += "  " + oneLine(cell.Name)
-	}
+	title := "Metrics" + inCell(cell.Name)
 	if cell.Class == protocol.ClassStress {
-		title += "  (stress: reported, not judged)"
+		title += " (stress: reported, not judged)"
 	}
 	p.heading("%s", title)
 	figs := p.figures(cell)
@@ -366,25 +369,20 @@ func (p *textPage) metrics(cell *analysis.Cell) {
 	}
 	t := &textTable{
 		head:  []string{"metric", clipped(p.Run.Protocol.Reference(), 14), arm, "", "change", "interval", "p"},
-		right: []bool{false, true, true, false, true, true, true}, names: []bool{true, false, false, false, false, false, false},
+		right: []bool{false, true, true, false, true, true, true}, names: []bool{true, false, false, false, false, false, false}, grouped: true,
 	}
 	if many {
 		t.head[2] = ""
 		t.head, t.right, t.names = slices.Insert(t.head, 2, "arm"), slices.Insert(t.right, 2, false), slices.Insert(t.names, 2, true)
 	}
-	last := ""
 	for i := range figs {
 		f := &figs[i]
 		// One unit for both, so that they can be compared at a glance.
 		ref, treat := middle(f.metric, f.ref), middle(f.metric, f.treat)
 		factor, unit := scale(f.metric.Unit, ref, treat)
 		row := []string{metricLabel(f.metric), num(ref * factor), num(treat * factor), unit, f.change(), f.changeInterval(), f.pText()}
-		if f.metric.Name == last {
-			row[0] = ""
-		}
-		last = f.metric.Name
 		if many {
-			row = slices.Insert(row, 2, armLabel(f.arm))
+			row = slices.Insert(row, 2, oneLine(f.arm.Name))
 		}
 		t.add(row...)
 	}
@@ -425,7 +423,7 @@ func metricLabel(m *protocol.Metric) string {
 // overview is for many cells: how far each metric moves, and where it looks
 // worst.
 func (p *textPage) overview() {
-	p.heading("Metrics  change over %s", counted(len(p.Results.Cells), "cell"))
+	p.heading("Metrics, change over %s", counted(len(p.Results.Cells), "cell"))
 	t := &textTable{
 		head:  []string{"metric", "arm", "best", "worst", "in cell"},
 		right: []bool{false, false, true, true, false}, names: []bool{true, true, false, false, true},
@@ -448,10 +446,10 @@ func (p *textPage) overview() {
 				}
 			}
 			if best == nil {
-				t.add(metricLabel(m), armLabel(arm), none, none, "")
+				t.add(metricLabel(m), oneLine(arm.Name), none, none, "")
 				continue
 			}
-			t.add(metricLabel(m), armLabel(arm), best.change(), worst.change(), oneLine(worst.cell.Name))
+			t.add(metricLabel(m), oneLine(arm.Name), best.change(), worst.change(), oneLine(worst.cell.Name))
 		}
 	}
 	p.table(t)

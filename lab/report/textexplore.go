@@ -15,11 +15,7 @@ import (
 func (p *textPage) exploratory() {
 	for i := range p.Results.Cells {
 		cell := &p.Results.Cells[i]
-		title := "Arms"
-		if cell.Name != protocol.NoFactors {
-			title += "  " + oneLine(cell.Name)
-		}
-		p.heading("%s", title)
+		p.heading("Arms%s", inCell(cell.Name))
 		if len(p.Results.Cells) <= fewCells {
 			p.arms(cell, p.countsFirst())
 		} else if m := p.Run.Protocol.Metric(p.Run.Protocol.Primary.Metric); m != nil {
@@ -35,15 +31,13 @@ func (p *textPage) exploratory() {
 func (p *textPage) arms(cell *analysis.Cell, metrics []*protocol.Metric) {
 	t := &textTable{
 		head:  []string{"", "", "mean ± sd", "min … max", "rounds"},
-		right: []bool{false, false, true, true, true}, names: []bool{true, true, false, false, false},
+		right: []bool{false, false, true, true, true}, names: []bool{true, true, false, false, false}, grouped: true,
 	}
 	for i := range p.Run.Protocol.Arms {
 		a := &p.Run.Protocol.Arms[i]
-		name := armLabel(a)
 		for _, m := range metrics {
 			sum := orNoSummary(cell.Metric(m.Name).Arm(a.Name))
-			t.add(name, oneLine(m.Name), spread(m, sum), span(float64(sum.Min), float64(sum.Max), m.Unit), num(float64(sum.N)))
-			name = ""
+			t.add(oneLine(a.Name), oneLine(m.Name), spread(m, sum), span(float64(sum.Min), float64(sum.Max), m.Unit), num(float64(sum.N)))
 		}
 	}
 	p.table(t)

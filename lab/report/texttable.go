@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,6 +15,9 @@ type textTable struct {
 	right []bool // numbers stand at the right
 	names []bool // may be cut
 	rows  [][]string
+
+	// grouped leaves the first cell empty where it repeats the one above.
+	grouped bool
 }
 
 const (
@@ -45,7 +49,11 @@ func (t *textTable) lines(width int) []string {
 	if len(t.head) > 0 {
 		out = append(out, t.line(t.head, widths))
 	}
-	for _, r := range t.rows {
+	for i, r := range t.rows {
+		if t.grouped && i > 0 && r[0] == t.rows[i-1][0] {
+			r = slices.Clone(r)
+			r[0] = ""
+		}
 		out = append(out, t.line(r, widths))
 	}
 	return out
@@ -84,10 +92,12 @@ func (t *textTable) paragraphs(width int) []string {
 	for _, r := range t.rows {
 		var parts []string
 		for i, c := range r {
-			if i > 0 && len(t.head) > 0 && t.head[i] != "" {
+			if i > 0 && c != "" && len(t.head) > 0 && t.head[i] != "" {
 				c = t.head[i] + " " + c
 			}
-			parts = append(parts, c)
+			if c != "" {
+				parts = append(parts, c)
+			}
 		}
 		for i, l := range wrapped(strings.Join(parts, "; "), width-len(paraIndent)+len(rowIndent)) {
 			if i == 0 {
