@@ -108,7 +108,7 @@ func (b *benchPage) lines() {
 				gaps++
 				continue
 			}
-			fmt.Fprintf(&figures, " %s %s", strconv.FormatFloat(v, 'g', -1, 64), u.name)
+			fmt.Fprintf(&figures, " %s %s", plain(v), u.name)
 		}
 		if figures.Len() > 0 {
 			fmt.Fprintf(&b.out, "%s 1%s\n", b.name(o), figures.String())
@@ -121,6 +121,15 @@ func (b *benchPage) lines() {
 	if gaps > 0 {
 		b.key("assay-missing", counted(gaps, "value"))
 	}
+}
+
+// plain is every digit of v, without an exponent where people can still read
+// it so.
+func plain(v float64) string {
+	if a := math.Abs(v); a != 0 && (a < 1e-6 || a >= 1e15) {
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 func (b *benchPage) name(o *trial.Observation) string {

@@ -76,7 +76,7 @@ func (c *csvRows) trial(o *trial.Observation) error {
 		}
 		value := ""
 		if missing == "" {
-			value = strconv.FormatFloat(v, 'g', -1, 64)
+			value = plain(v)
 		}
 		if err := c.row(slotOf(o), ran, m, value, missing); err != nil {
 			return err
@@ -128,7 +128,7 @@ func numericFactors(p *protocol.Protocol) []bool {
 // csvText is a text cell that a spreadsheet will not take for a formula, also
 // where it skips blanks in front.
 func csvText(s string) string {
-	s = strings.ReplaceAll(s, "\x00", "")
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 	if t := strings.TrimSpace(s); t != "" && strings.ContainsRune("=+-@", rune(t[0])) {
 		return "'" + s
 	}

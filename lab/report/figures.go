@@ -119,11 +119,8 @@ func middle(m *protocol.Metric, a *analysis.ArmSummary) float64 {
 
 // spread is an arm's value with how far its rounds lie apart.
 func spread(m *protocol.Metric, a *analysis.ArmSummary) string {
-	switch {
-	case m.Summarise == protocol.StatMedian:
+	if m.Summarise == protocol.StatMedian {
 		return withUnit(float64(a.Median), m.Unit) + " median"
-	case math.IsNaN(float64(a.SD)):
-		return withUnit(float64(a.Mean), m.Unit)
 	}
 	return plusMinus(float64(a.Mean), float64(a.SD), m.Unit)
 }

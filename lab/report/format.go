@@ -132,7 +132,10 @@ func plusMinus(mean, sd float64, unit string) string {
 	}
 	f, name := scale(unit, mean)
 	mean, sd = mean*f, sd*f
-	if math.IsNaN(sd) || math.IsInf(sd, 0) || math.IsInf(mean, 0) || sd == 0 {
+	if math.IsNaN(sd) {
+		return joinUnit(num(mean), name)
+	}
+	if math.IsInf(sd, 0) || math.IsInf(mean, 0) || sd == 0 {
 		return joinUnit(num(mean)+" ± "+num(sd), name)
 	}
 	digits := 1 - int(math.Floor(math.Log10(sd)))

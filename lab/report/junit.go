@@ -127,13 +127,12 @@ func junitVerdict(s *Source) junitSuite {
 
 func junitChecks(s *Source) junitSuite {
 	suite := junitSuite{Name: "checks"}
-	for i := range s.Results.Checks {
-		r := &s.Results.Checks[i]
+	for _, r := range shownChecks(s.Results.Checks) {
 		c := junitCase{Class: junitClass(s, "checks"), Name: xmlText(r.Name)}
-		fault := &junitFault{Type: r.Verdict.String(), Message: xmlText(checkText(r)), Text: xmlText(strings.Join(r.Examples, "\n"))}
+		fault := &junitFault{Type: r.Verdict.String(), Message: xmlText(r.text()), Text: xmlText(strings.Join(r.Examples, "\n"))}
 		switch r.Verdict {
 		case check.Pass:
-			c.Out = xmlText(checkText(r))
+			c.Out = xmlText(r.text())
 		case check.Fail:
 			c.Failure = fault
 		default:

@@ -128,7 +128,7 @@ func mdFigure(s *Source, f *figure) string {
 	if word := f.towards(); word != "" {
 		moved += ", " + word
 	}
-	cells := []string{metric, prose(spread(f.metric, f.ref)), treat, prose(moved), prose(f.adjustedText()), prose(f.effect()), mdStanding(s, f)}
+	cells := []string{metric, prose(spread(f.metric, f.ref)), treat, measure(moved, f.metric.Unit), prose(f.adjustedText()), prose(f.effect()), mdStanding(s, f)}
 	if len(s.Results.Cells) > 1 {
 		name := code(f.cell.Name)
 		if f.cell.Class == protocol.ClassStress {
@@ -177,12 +177,12 @@ func mdRuleWord(r *rule) string {
 
 func mdCheckLines(s *Source) []string {
 	var rows []string
-	for _, c := range worstFirst(s.Results.Checks) {
+	for _, c := range worstFirst(shownChecks(s.Results.Checks)) {
 		word := checkWord(c.Verdict)
 		if c.Verdict != check.Pass {
 			word = "**" + word + "**"
 		}
-		line := "- " + word + " " + prose(checkText(c)) + "\n"
+		line := "- " + word + " " + prose(c.text()) + "\n"
 		if c.Verdict != check.Pass {
 			for j, e := range c.Examples {
 				if j == mostExamples {

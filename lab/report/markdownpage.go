@@ -118,3 +118,14 @@ func code(s string) string {
 	}
 	return "`" + s + "`"
 }
+
+// measure is a figure with its unit. Only the unit can hold anything but
+// numbers, so the brackets of an interval stay as they are unless it has some
+// of its own that would make a link of them.
+func measure(s, unit string) string {
+	s = prose(s)
+	if strings.ContainsAny(unit, "[]()") {
+		return s
+	}
+	return strings.NewReplacer("&#91;", "[", "&#93;", "]").Replace(s)
+}

@@ -201,8 +201,8 @@ func designText(s *Source) string {
 
 func (p *textPage) checks() {
 	p.heading("Checks")
-	for _, c := range worstFirst(p.Results.Checks) {
-		p.state(checkWord(c.Verdict), clipped(checkText(c), 400))
+	for _, c := range worstFirst(shownChecks(p.Results.Checks)) {
+		p.state(checkWord(c.Verdict), clipped(c.text(), 400))
 		if c.Verdict == check.Pass {
 			continue
 		}
@@ -214,43 +214,6 @@ func (p *textPage) checks() {
 			p.under("- ", clipped(e, exampleLength))
 		}
 	}
-}
-
-// worstFirst are the checks in the order in which they matter to a reader.
-func worstFirst(checks []check.Result) []*check.Result {
-	var all []*check.Result
-	for i := range checks {
-		all = append(all, &checks[i])
-	}
-	slices.SortStableFunc(all, func(a, b *check.Result) int {
-		switch {
-		case a.Verdict == b.Verdict:
-			return 0
-		case check.Merge(a.Verdict, b.Verdict) == a.Verdict:
-			return -1
-		}
-		return 1
-	})
-	return all
-}
-
-// checkWord is the verdict; all but a pass in capitals.
-func checkWord(v check.Verdict) string {
-	if v == check.Pass {
-		return v.String()
-	}
-	return strings.ToUpper(v.String())
-}
-
-func checkText(c *check.Result) string {
-	s := oneLine(c.Name)
-	if c.Operations > 0 {
-		s += ", " + counted(c.Operations, "operation")
-	}
-	if c.Message != "" {
-		s += ": " + c.Message
-	}
-	return s
 }
 
 func (p *textPage) effects() {

@@ -1,0 +1,47 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTextBeginsAndEndsWithTheVerdict(t *testing.T) {
+	for _, r := range goldenRuns {
+		lines := strings.Split(strings.TrimSuffix(string(page(t, Text, r.make(t))), "\n"), "\n")
+		if first, last := lines[0], lines[len(lines)-1]; first != last || !strings.HasPrefix(first, "VERDICT  ") {
+			t.Errorf("%s: %q and %q", r.name, first, last)
+		}
+		wantNarrow(t, strings.Join(lines, "\n"), defaultWidth)
+	}
+}
+
+func TestColourIsOnTheVerdictOnly(t *testing.T) {
+	s := goRun(t)
+	text := string(page(t, Terminal{Colour: true}.Write, s))
+	if n := strings.Count(text, "\x1b["); n != 4 {
+		t.Errorf("%d escapes", n)
+	}
+	if plain := strings.NewReplacer("\x1b[1;32m", "", "\x1b[0m", "").Replace(text); plain != string(page(t, Text, s)) {
+		t.Error("colour changes more than the colour")
+	}
+	if text := string(page(t, Terminal{Colour: true}.Write, noGoRun(t))); !strings.HasPrefix(text, "VERDICT  \x1b[1;31mNO-GO\x1b[0m  REGRESSION\n") {
+		t.Errorf("%q", text[:60])
+	}
+}
+
+func TestWrapped(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want []string
+	}{
+		{"", []string{""}},
+		{"a bb  ccc", []string{"a bb", "ccc"}},
+		{"abcdefghijk", []string{"abcde", "fghij", "k"}},
+		{"a abcdefgh", []string{"a", "abcde", "fgh"}},
+		{"äöüßé x", []string{"äöüßé", "x"}},
+	} {
+		if got := wrapped(c.in, 5); strings.Join(got, "|") != strings.Join(c.want, "|") {
+			t.Errorf("%q: %q", c.in, got)
+		}
+	}
+}
