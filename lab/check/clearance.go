@@ -26,6 +26,9 @@ func (c Clearance) Valid() bool { return c.ok }
 // puts messages and examples of the worst results first. A result with a
 // negative count is no better than Unknown.
 //
+// Clear asks for no [Requirement]: whoever has one applies Require to each result
+// first, or to the merged ones and clears those.
+//
 // The Clearance is valid only if required is not empty, every required name
 // merged to Pass, and no result of any name, required or not, is a Fail.
 func Clear(required []string, results []Result) (Clearance, []Result) {

@@ -7,11 +7,13 @@
 // [Unknown], and [Result.Require] does the same to a pass that proves too
 // little.
 //
-//	judge               a history of                           finds
-//	[SetExact]          acknowledged and in-flight changes     lost, resurrected, unexpected, torn
-//	[MapExact]          the same, with values                  also wrong and outdated values
-//	[Staleness]         revisions written and read             stale, invented and future reads
-//	[Linearizable]      timed operations, and a model          answers that no order explains
+//   - [SetExact]: a set after a crash; finds what is lost, resurrected,
+//     unexpected, twice there or torn.
+//   - [MapExact]: the same with values; also finds wrong and outdated ones.
+//   - [Staleness]: reads of growing revisions; finds stale, invented and future
+//     ones.
+//   - [Linearizable]: timed operations on any model; finds answers that no order
+//     explains. [Register] and [Dictionary] are models, [Op] their operation.
 //
 // Every checker states its model, what it assumes, what it is not for, and
 // what a history must hold before a pass means anything; below that it says

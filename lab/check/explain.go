@@ -9,6 +9,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
+// explainWithin bounds what one description may cost, since the verdict stands
+// without it. A search cut short describes the longest order it has seen.
+const explainWithin = 10 * time.Second
+
 // explain describes where the longest legal order of an illegal part ends: how
 // far it got, the state there, and the first operation that fits nowhere. A
 // model that cannot describe itself costs the description, never the verdict.
@@ -20,7 +24,7 @@ func explain(model porcupine.Model, part []porcupine.Operation, timeout time.Dur
 	}()
 	var p panics
 	model = guarded(model, &p)
-	_, info := porcupine.CheckOperationsVerbose(model, part, timeout)
+	_, info := porcupine.CheckOperationsVerbose(model, part, min(timeout, explainWithin))
 	var longest []int
 	for _, order := range info.PartialLinearizations()[0] {
 		// Porcupine returns the orders as they come out of a map: of equally
@@ -29,9 +33,13 @@ func explain(model porcupine.Model, part []porcupine.Operation, timeout time.Dur
 			longest = order
 		}
 	}
+	placed := make([]bool, len(part))
+	for _, i := range longest {
+		placed[i] = true
+	}
 	stuck := -1
 	for i, o := range part {
-		if !slices.Contains(longest, i) && (stuck < 0 || o.Return < part[stuck].Return) {
+		if !placed[i] && (stuck < 0 || o.Return < part[stuck].Return) {
 			stuck = i
 		}
 	}

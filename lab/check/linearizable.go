@@ -16,7 +16,8 @@ import (
 // The timeout bounds the search, and must be positive: without a bound one
 // unlucky history stops a run for good. When it passes, the result is Unknown,
 // unless a part has already been shown to have no legal order. Describing
-// a counter-example, of which there are at most two, may take as long again.
+// a counter-example, of which there are at most two, may take as long again,
+// but no more than ten seconds.
 //
 // Assumed: Call was taken before the operation was sent, and Return after its
 // answer was there, from one clock. The model is pure. A model that panics

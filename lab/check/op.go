@@ -95,7 +95,7 @@ func (op Op) tells() bool {
 	return op.Outcome == OutcomeOK && op.Kind != KindWrite && op.Kind != KindPut
 }
 
-// String writes op without its times: cas "k" "1" to "2".
+// String writes op without its times: cas "k" from "1" to "2".
 func (op Op) String() string {
 	text := fmt.Sprintf("%s %s", op.Kind, show(op.Key))
 	switch op.Kind {

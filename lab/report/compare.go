@@ -49,7 +49,8 @@ type comparePage struct {
 // numbered is a run with its place in the list, as the page calls it.
 type numbered struct {
 	*Source
-	n int
+	n       int
+	answers map[ruleKey]*rule
 }
 
 // clear are the runs that have figures.
@@ -57,7 +58,7 @@ func (c *comparePage) clear() []numbered {
 	var all []numbered
 	for i, r := range c.runs {
 		if r.Results.Clear {
-			all = append(all, numbered{r, i + 1})
+			all = append(all, numbered{r, i + 1, r.answers()})
 		}
 	}
 	return all
@@ -130,62 +131,66 @@ func (c *comparePage) cells() {
 // metric is a table of the runs, with their spread below.
 func (c *comparePage) metric(runs []numbered, cell string, m *protocol.Metric) {
 	c.heading("%s%s, %s", m.Name, inCell(cell), direction(m))
-	arms := c.Run.Protocol.Arms
-	t := &textTable{head: []string{"run"}, right: []bool{false}, names: []bool{false}}
-	columns := make([][]float64, 0, 2*len(arms))
-	for i, a := range arms {
-		t.head = append(t.head, clipped(a.Name, 14))
+	t := &textTable{head: []string{"run"}, rows: make([][]string, len(runs)+2)}
+	t.rows[len(runs)], t.rows[len(runs)+1] = []string{"sd"}, []string{"max/min"}
+	for i, r := range runs {
+		t.rows[i] = []string{num(float64(r.n))}
+	}
+	for i, a := range c.Run.Protocol.Arms {
 		means := make([]float64, len(runs))
 		for j, r := range runs {
 			means[j] = float64(orNoSummary(r.Results.Cell(cell).Metric(m.Name).Arm(a.Name)).Mean)
 		}
-		columns = append(columns, means)
-		if i == 0 {
-			continue
+		factor, unit := scale(m.Unit, means...)
+		text := func(x float64) string { return joinUnit(num(x*factor), unit) }
+		c.column(t, clipped(a.Name, 14), means, text, text(sdOf(means)), maxOverMin(means))
+		if i > 0 {
+			c.changes(t, runs, cell, m, a.Name)
 		}
-		t.head = append(t.head, "change")
-		changes := make([]float64, len(runs))
-		for j, r := range runs {
-			changes[j] = float64(orNoComparison(r.Results.Cell(cell).Metric(m.Name).Against(a.Name)).Change)
-		}
-		columns = append(columns, changes)
-		c.signs(runs, cell, m, a.Name, changes)
 	}
-	for range columns {
+	for range t.head {
 		t.right, t.names = append(t.right, true), append(t.names, false)
 	}
-	isChange := func(i int) bool { return i > 0 && i%2 == 0 }
-	for j, r := range runs {
-		row := []string{num(float64(r.n))}
-		for i, col := range columns {
-			if isChange(i) {
-				row = append(row, percent(col[j]))
-			} else {
-				row = append(row, withUnit(col[j], m.Unit))
-			}
-		}
-		t.add(row...)
-	}
-	spread, relative := []string{"sd"}, []string{"max/min"}
-	for i, col := range columns {
-		sd := stats.MomentsOf(col).SD
-		if isChange(i) {
-			spread, relative = append(spread, points(sd)), append(relative, "")
-		} else {
-			spread, relative = append(spread, withUnit(sd, m.Unit)), append(relative, maxOverMin(col))
-		}
-	}
-	t.add(spread...)
-	t.add(relative...)
+	t.right[0] = false
 	c.table(t)
 }
 
-// points is a spread of relative changes.
-func points(sd float64) string {
-	if math.IsNaN(sd) {
-		return none
+// column adds a value per run, and below them their spread.
+func (c *comparePage) column(t *textTable, head string, xs []float64, text func(float64) string, spread ...string) {
+	t.head = append(t.head, head)
+	for j, x := range xs {
+		t.rows[j] = append(t.rows[j], text(x))
 	}
-	return num(math.Round(sd*10000)/100) + " points"
+	for i, s := range spread {
+		t.rows[len(xs)+i] = append(t.rows[len(xs)+i], s)
+	}
+}
+
+func sdOf(xs []float64) float64 { return stats.MomentsOf(xs).SD }
+
+// changes adds the column of an arm's change against the reference, as a
+// difference where a run has no relative change.
+func (c *comparePage) changes(t *textTable, runs []numbered, cell string, m *protocol.Metric, arm string) {
+	relative, diffs := make([]float64, len(runs)), make([]float64, len(runs))
+	for j, r := range runs {
+		cmp := orNoComparison(r.Results.Cell(cell).Metric(m.Name).Against(arm))
+		relative[j], diffs[j] = float64(cmp.Change), float64(cmp.Diff)
+	}
+	xs, text, spread := relative, percent, strings.TrimPrefix(percent(sdOf(relative)), "+")
+	if slices.ContainsFunc(relative, math.IsNaN) {
+		xs, text, spread = diffs, func(x float64) string { return signed(x, m.Unit) }, withUnit(sdOf(diffs), m.Unit)
+	}
+	c.column(t, "change", xs, text, spread, "")
+	up := slices.ContainsFunc(xs, func(x float64) bool { return x > 0 })
+	down := slices.ContainsFunc(xs, func(x float64) bool { return x < 0 })
+	if !up || !down {
+		return
+	}
+	var parts []string
+	for j, x := range xs {
+		parts = append(parts, fmt.Sprintf("%s in run %d", text(x), runs[j].n))
+	}
+	c.flips = append(c.flips, fmt.Sprintf("%s of %s%s changes sign: %s", m.Name, arm, inCell(cell), strings.Join(parts, ", ")))
 }
 
 func maxOverMin(xs []float64) string {
@@ -193,20 +198,6 @@ func maxOverMin(xs []float64) string {
 		return none
 	}
 	return times(slices.Max(xs) / slices.Min(xs))
-}
-
-// signs notes a change that is an improvement in one run and a loss in another.
-func (c *comparePage) signs(runs []numbered, cell string, m *protocol.Metric, arm string, changes []float64) {
-	up := slices.ContainsFunc(changes, func(x float64) bool { return x > 0 })
-	down := slices.ContainsFunc(changes, func(x float64) bool { return x < 0 })
-	if !up || !down {
-		return
-	}
-	var parts []string
-	for j, x := range changes {
-		parts = append(parts, fmt.Sprintf("%s in run %d", percent(x), runs[j].n))
-	}
-	c.flips = append(c.flips, fmt.Sprintf("%s of %s%s changes sign: %s", m.Name, arm, inCell(cell), strings.Join(parts, ", ")))
 }
 
 // rules notes a veto or gate that does not say the same in every run.
@@ -218,7 +209,7 @@ func (c *comparePage) rules(runs []numbered, cell string) {
 	}{{"veto", p.Vetoes}, {"gate", p.Gates}} {
 		for _, decl := range list.rules {
 			c.flip(list.kind+" "+decl.Name+inCell(cell), len(runs), func(i int) string {
-				if a := runs[i].answer(list.kind, decl.Name, cell); a != nil {
+				if a := runs[i].answers[ruleKey{list.kind, decl.Name, cell}]; a != nil {
 					return a.State
 				}
 				return gate.Missing

@@ -3,10 +3,8 @@ package report
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/assaylab/assay/lab/analysis"
-	"github.com/assaylab/assay/lab/gate"
 	"github.com/assaylab/assay/lab/protocol"
 )
 
@@ -24,23 +22,6 @@ type figure struct {
 	rules   []rule
 }
 
-// rule is a veto's or gate's answer.
-type rule struct {
-	kind string // veto or gate
-	gate.RuleResult
-}
-
-func (s *Source) rules() []rule {
-	var all []rule
-	for _, r := range s.Verdict.Vetoes {
-		all = append(all, rule{"veto", r})
-	}
-	for _, r := range s.Verdict.Gates {
-		all = append(all, rule{"gate", r})
-	}
-	return all
-}
-
 // countsFirst are the metrics in the order in which they are shown: counts are
 // exact on any machine, clocks are not.
 func (s *Source) countsFirst() []*protocol.Metric {
@@ -55,40 +36,58 @@ func (s *Source) countsFirst() []*protocol.Metric {
 	return append(counts, clocks...)
 }
 
-// figures are the cell's lines. An arm or a metric that the results do not have
-// is a line without values, so that a gap is seen.
+// figures are the cell's lines.
 func (s *Source) figures(cell *analysis.Cell) []figure {
 	var all []figure
 	p := s.Run.Protocol
-	rules := s.rules()
 	for _, m := range s.countsFirst() {
-		cm := cell.Metric(m.Name)
 		for i := 1; i < len(p.Arms); i++ {
-			f := figure{
-				cell: cell, metric: m, arm: &p.Arms[i],
-				ref: orNoSummary(cm.Arm(p.Reference())), treat: orNoSummary(cm.Arm(p.Arms[i].Name)), cmp: orNoComparison(cm.Against(p.Arms[i].Name)),
-				test: p.Primary.Test,
-			}
-			if pr := s.Results.Primary; pr != nil && pr.Metric == m.Name && pr.Treatment == f.arm.Name {
-				if at := slices.IndexFunc(pr.Cells, func(c analysis.PrimaryCell) bool { return c.Cell == cell.Name }); at >= 0 {
-					f.primary = &pr.Cells[at]
-				}
-			}
-			for _, r := range rules {
-				if r.Metric == m.Name && r.Cell == cell.Name && r.Arm == f.arm.Name {
-					f.rules = append(f.rules, r)
-				}
-			}
-			all = append(all, f)
+			all = append(all, s.figure(cell, m, &p.Arms[i]))
 		}
 	}
 	return all
 }
 
+// figure is one line. An arm or a metric that the results do not have is a line
+// without values, so that a gap is seen.
+func (s *Source) figure(cell *analysis.Cell, m *protocol.Metric, arm *protocol.Arm) figure {
+	cm := cell.Metric(m.Name)
+	f := figure{
+		cell: cell, metric: m, arm: arm, test: s.Run.Protocol.Primary.Test,
+		ref: orNoSummary(cm.Arm(s.Run.Protocol.Reference())), treat: orNoSummary(cm.Arm(arm.Name)), cmp: orNoComparison(cm.Against(arm.Name)),
+	}
+	if pr := s.Results.Primary; pr != nil && pr.Metric == m.Name && pr.Treatment == arm.Name {
+		if at := slices.IndexFunc(pr.Cells, func(c analysis.PrimaryCell) bool { return c.Cell == cell.Name }); at >= 0 {
+			f.primary = &pr.Cells[at]
+		}
+	}
+	return f
+}
+
+// figureOf is the line of that name, nil where there is none.
+func (s *Source) figureOf(cell, metric, arm string) *figure {
+	c, m, a := s.Results.Cell(cell), s.Run.Protocol.Metric(metric), s.Run.Protocol.Arm(arm)
+	if c == nil || m == nil || a == nil {
+		return nil
+	}
+	f := s.figure(c, m, a)
+	return &f
+}
+
+// allFigures are the lines of all cells, with what the rules say of them.
 func (s *Source) allFigures() []figure {
+	type place struct{ cell, metric, arm string }
+	said := map[place][]rule{}
+	for _, r := range s.rules() {
+		at := place{r.Cell, r.Metric, r.Arm}
+		said[at] = append(said[at], r)
+	}
 	var all []figure
 	for i := range s.Results.Cells {
-		all = append(all, s.figures(&s.Results.Cells[i])...)
+		for _, f := range s.figures(&s.Results.Cells[i]) {
+			f.rules = said[place{f.cell.Name, f.metric.Name, f.arm.Name}]
+			all = append(all, f)
+		}
 	}
 	return all
 }
@@ -128,15 +127,10 @@ func spread(m *protocol.Metric, a *analysis.ArmSummary) string {
 // change is the relative change, or the difference where there is no ratio to
 // speak of, for instance because the reference did none of it.
 func (f *figure) change() string {
-	switch {
-	case !math.IsNaN(float64(f.cmp.Change)):
+	if !math.IsNaN(float64(f.cmp.Change)) {
 		return percent(float64(f.cmp.Change))
-	case math.IsNaN(float64(f.cmp.Diff)):
-		return none
-	case f.cmp.Diff > 0:
-		return "+" + withUnit(float64(f.cmp.Diff), f.metric.Unit)
 	}
-	return withUnit(float64(f.cmp.Diff), f.metric.Unit)
+	return signed(float64(f.cmp.Diff), f.metric.Unit)
 }
 
 // changeInterval is the interval of what change shows. The ratio's is used only
@@ -248,40 +242,14 @@ func (f *figure) badness() int {
 			worst = 3
 		}
 	}
-	for _, r := range f.rules {
-		switch {
-		case !r.Judged:
-		case r.State == gate.Broken:
-			worst = max(worst, 4)
-		case r.State == gate.Missing:
-			worst = max(worst, 3)
-		}
+	for i := range f.rules {
+		worst = max(worst, f.rules[i].badness())
 	}
 	return worst
 }
 
 // direction says which way the metric improves.
 func direction(m *protocol.Metric) string { return m.Better + " is better" }
-
-// valuesText are the figures that a condition consulted.
-func valuesText(values []gate.Value) string {
-	parts := make([]string, len(values))
-	for i, v := range values {
-		parts[i] = v.Name + " " + num(float64(v.Num))
-		if v.Bool != nil {
-			parts[i] = v.Name + " " + map[bool]string{true: "true", false: "false"}[*v.Bool]
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// state is how a rule's answer is printed: what stops the eye is in capitals.
-func (r *rule) state() string {
-	if r.State == gate.Broken && r.Judged {
-		return "BROKEN"
-	}
-	return r.State
-}
 
 // inCell is " in CELL", empty where nothing is varied.
 func inCell(name string) string {

@@ -117,6 +117,14 @@ func withUnit(x float64, unit string) string {
 	return joinUnit(num(x*f), name)
 }
 
+// signed is withUnit for a difference: an increase has a plus.
+func signed(x float64, unit string) string {
+	if x > 0 {
+		return "+" + withUnit(x, unit)
+	}
+	return withUnit(x, unit)
+}
+
 func joinUnit(number, unit string) string {
 	if unit == "" {
 		return number

@@ -139,6 +139,22 @@ func TestMarkdownOfHostileRuns(t *testing.T) {
 	}
 }
 
+func TestLongNamesDoNotBurstThePage(t *testing.T) {
+	long := strings.Repeat("|", 100_000)
+	p := hostileProtocol(t)
+	p.Question, p.Expectation, p.Asymmetries = long, long, []string{long, long}
+	for i := range p.Metrics {
+		p.Metrics[i].Unit = long
+	}
+	for i := range p.Decision.Outcomes {
+		p.Decision.Outcomes[i].Name += long
+	}
+	s := makeRunOf(t, p, made{trial: hostileTrial(check.Pass)})
+	if n := len(page(t, Markdown, s)); n > markdownLimit {
+		t.Errorf("%d bytes", n)
+	}
+}
+
 func TestXMLOfHostileRuns(t *testing.T) {
 	for _, s := range hostileRuns(t) {
 		b := page(t, JUnit, s)

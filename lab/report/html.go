@@ -17,7 +17,12 @@ var pageMarkup string
 //go:embed page.css
 var pageStyle string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageMarkup))
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"cell": breakable}).Parse(pageMarkup))
+
+// breakable lets a cell's name break between its factors, and nowhere else.
+func breakable(name string) template.HTML {
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(name), ",", ",<wbr>"))
+}
 
 // HTML writes the run as one page that needs no network, no script and no
 // other file.
@@ -62,7 +67,7 @@ func newPage(s *Source) *htmlPage {
 		Host: newPageHost(s, room), Origin: newPageOrigin(s),
 	}
 	if v.Withheld = withheld(s); len(v.Withheld) == 0 {
-		v.Primary = newPagePrimary(s)
+		v.Primary = newPagePrimary(s, room)
 		v.Matrix = newPageMatrix(s)
 		v.Counts = newPageCounts(s)
 		v.Forest = newPageForest(s, room)

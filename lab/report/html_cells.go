@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/assaylab/assay/lab/analysis"
 	"github.com/assaylab/assay/lab/protocol"
@@ -23,32 +24,48 @@ type pageFigure struct {
 func newPageForest(s *Source, room *pageRoom) []pageFigure {
 	var all []pageFigure
 	for _, m := range s.countsFirst() {
-		c := forestPlot{id: room.id(), lowerIsBetter: m.Better == "lower", title: "Change of " + m.Name + " against " + s.Run.Protocol.Reference()}
-		rest := 0
-		for i := range s.Results.Cells {
-			cell := &s.Results.Cells[i]
-			if len(c.rows) >= forestRows {
-				rest += len(s.Run.Protocol.Arms) - 1
-				continue
-			}
-			for _, f := range s.figuresOf(cell, m) {
-				c.rows = append(c.rows, newForestRow(s, &f))
-			}
-		}
-		for _, r := range c.rows {
-			c.desc += r.label + ": " + r.text + ". "
-		}
+		c := newForest(s, m, room, func(*figure) bool { return true })
 		chart := c.draw()
-		if room.take(len(chart)); chart == "" || room.full() {
+		if chart == "" || room.full() {
 			continue
 		}
+		room.take(len(chart))
 		caption := m.Name + ", " + direction(m)
-		if rest > 0 {
-			caption += ". " + leftOut(rest, "row")
+		if rest := len(s.Results.Cells) - len(c.groups); rest > 0 {
+			caption += ". " + leftOut(rest, "cell")
 		}
 		all = append(all, pageFigure{Caption: caption, Chart: chart})
 	}
 	return all
+}
+
+// newForest gathers the figures of one metric that are asked for.
+func newForest(s *Source, m *protocol.Metric, room *pageRoom, wanted func(*figure) bool) forestPlot {
+	c := forestPlot{id: room.id(), lowerIsBetter: m.Better == "lower", title: "Change of " + m.Name + " against " + s.Run.Protocol.Reference()}
+	rows := 0
+	for i := range s.Results.Cells {
+		if rows >= forestRows {
+			break
+		}
+		cell := &s.Results.Cells[i]
+		g := forestGroup{label: cell.Name}
+		if cell.Name == protocol.NoFactors {
+			g.label = ""
+		} else if cell.Class == protocol.ClassStress {
+			g.label += " (stress)"
+		}
+		for _, f := range s.figuresOf(cell, m) {
+			if wanted(&f) {
+				r := newForestRow(s, &f)
+				g.rows, g.bold = append(g.rows, r), g.bold || f.primary != nil
+				c.desc += strings.TrimPrefix(g.label+", ", ", ") + r.name + ": " + r.text + ". "
+			}
+		}
+		if rows += len(g.rows); len(g.rows) > 0 {
+			c.groups = append(c.groups, g)
+		}
+	}
+	return c
 }
 
 // figuresOf are the cell's figures of one metric, in the order of the arms.
@@ -58,31 +75,21 @@ func (s *Source) figuresOf(cell *analysis.Cell, m *protocol.Metric) []figure {
 
 func newForestRow(s *Source, f *figure) forestRow {
 	row := forestRow{
-		arm:  slices.IndexFunc(s.Run.Protocol.Arms, func(a protocol.Arm) bool { return a.Name == f.arm.Name }),
-		bold: f.primary != nil, change: float64(f.cmp.Change), lo: float64(nan), hi: float64(nan), text: f.change(),
+		arm: armPlace(s, f.arm.Name), name: f.arm.Name,
+		change: float64(f.cmp.Change), lo: float64(nan), hi: float64(nan), text: f.change(),
 	}
+	lo, hi, ok := f.relative()
 	switch {
-	case len(s.Results.Cells) == 1 && f.cell.Name == protocol.NoFactors:
-		row.label = f.arm.Name
-	case len(s.Run.Protocol.Arms) == 2:
-		row.label = f.cell.Name
-	default:
-		row.label = f.cell.Name + " · " + f.arm.Name
-	}
-	if f.cell.Class == protocol.ClassStress {
-		row.label += " (stress)"
-	}
-	if lo, hi, ok := f.relative(); ok {
-		row.lo, row.hi = lo, hi
-		if text := percentInterval(lo, hi); text != none {
-			row.text += " " + text[:len(text)-len(" %")]
-		}
-	}
-	if !finite(row.change) {
+	case !finite(row.change):
 		row.text = "no relative change"
 		if text := f.change(); text != none {
 			row.text += "; difference " + text
 		}
+	case f.exact():
+		row.text += ", exact"
+	case ok:
+		row.lo, row.hi = lo, hi
+		row.text += " " + strings.TrimSuffix(percentInterval(lo, hi), " %")
 	}
 	return row
 }
@@ -112,7 +119,7 @@ type pageRow struct {
 	Span                int
 	N                   int
 	Mean, Median, Range string
-	Drift               string
+	Drift, DriftP       string
 	Pooled              string
 	Change, ChangeCI    string
 	P, Effect, Towards  string
@@ -180,23 +187,25 @@ func newPageRows(s *Source, cell *analysis.Cell, m *protocol.Metric, cm *analysi
 		a := &cm.Arms[i]
 		r := pageRow{
 			Metric: m.Name, Arm: a.Arm, First: i == 0, Span: len(cm.Arms), N: a.N,
-			Mean: meanSD(m, a), Median: withUnit(float64(a.Median), m.Unit), Range: span(float64(a.Min), float64(a.Max), m.Unit), Drift: none, Change: none, P: none, Effect: none,
+			Mean: meanSD(m, a), Median: withUnit(float64(a.Median), m.Unit), Range: span(float64(a.Min), float64(a.Max), m.Unit), Drift: none, Change: none, P: none,
 		}
-		if a.Drift != nil {
-			r.Drift = withUnit(float64(a.Drift.PerRound), m.Unit) + " (" + pphrase(float64(a.Drift.P)) + ")"
+		if a.Drift != nil && a.Min != a.Max {
+			r.Drift, r.DriftP = withUnit(float64(a.Drift.PerRound), m.Unit), pphrase(float64(a.Drift.P))
 		}
 		if a.Pooled != nil {
 			r.Pooled = withUnit(float64(*a.Pooled), m.Unit)
 		}
-		for _, why := range countsOf(a.Missing) {
-			r.Missing = append(r.Missing, "missing: "+why)
+		for _, why := range slices.Sorted(maps.Keys(a.Missing)) {
+			r.Missing = append(r.Missing, fmt.Sprintf("%d missing: %s", a.Missing[why], why))
 		}
+		r.Missing = firstOf(r.Missing, pageItems)
 		if at := slices.IndexFunc(figures, func(f figure) bool { return f.arm.Name == a.Arm }); at >= 0 {
 			f := &figures[at]
 			r.Change, r.ChangeCI, r.P, r.Effect, r.Towards = f.change(), f.changeInterval(), f.pText(), f.effect(), f.towards()
-			if r.ChangeCI == none {
-				r.ChangeCI = ""
+			if r.Effect == none {
+				r.Effect = ""
 			}
+			r.ChangeCI = strings.TrimSpace(strings.TrimPrefix(r.ChangeCI, none) + " " + r.Towards)
 		}
 		rows = append(rows, r)
 	}

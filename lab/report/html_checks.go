@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/assaylab/assay/lab/check"
 )
@@ -17,6 +16,7 @@ type pageCheck struct {
 	Kinds, Faults        []string
 	Message              string
 	Examples             []string
+	Failed               bool
 }
 
 func newPageChecks(s *Source) []pageCheck {
@@ -24,7 +24,7 @@ func newPageChecks(s *Source) []pageCheck {
 	for _, c := range s.Results.Checks {
 		v := pageCheck{
 			Name: shorten(c.Name), Verdict: c.Verdict.String(), Sign: checkSign(c.Verdict), Operations: thousands(strconv.Itoa(c.Operations)),
-			Kinds: countsOf(c.Kinds), Faults: countsOf(c.Faults), Message: shorten(c.Message), Examples: firstOf(c.Examples, pageItems),
+			Kinds: countsOf(c.Kinds), Faults: countsOf(c.Faults), Message: shorten(c.Message), Examples: firstOf(c.Examples, pageItems), Failed: c.Verdict == check.Fail,
 		}
 		if decl := s.Run.Protocol.Check(c.Name); decl != nil {
 			v.Scope = "each " + decl.Scope
@@ -79,9 +79,6 @@ func withheld(s *Source) []string {
 		why = []string{"the run is not clear, and no check says why"}
 	default:
 		why = []string{"the results hold no cell"}
-	}
-	if strings.TrimSpace(r.Note) != "" {
-		why = append(why, r.Note)
 	}
 	return firstOf(why, pageItems)
 }

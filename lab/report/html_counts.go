@@ -1,62 +1,60 @@
 package report
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/assaylab/assay/lab/analysis"
 	"github.com/assaylab/assay/lab/ledger"
+	"github.com/assaylab/assay/lab/protocol"
 	"github.com/assaylab/assay/lab/trial"
 )
 
 // pageCounts are the metrics that count work exactly: what may be quoted even
 // from a loaded machine, and so what is shown ahead of any timing.
 type pageCounts struct {
+	Arms []string
 	Rows []pageCount
 	More string
 }
 
 type pageCount struct {
-	Metric, Cell, Arm string
-	N                 int
-	Total, PerRound   string
-	Diff, Towards     string
+	Metric, Cell string
+	First        bool // the row that names the metric
+	Arms         []pageWork
 }
+
+// pageWork is what one arm did; the zero pageWork has no figures.
+type pageWork struct{ Total, PerRound, Change string }
 
 func newPageCounts(s *Source) *pageCounts {
 	v := &pageCounts{}
+	for _, a := range s.Run.Protocol.Arms {
+		v.Arms = append(v.Arms, a.Name)
+	}
 	rest := 0
 	for i := range s.Run.Protocol.Metrics {
 		m := &s.Run.Protocol.Metrics[i]
 		if !m.Count {
 			continue
 		}
+		first := true
 		for j := range s.Results.Cells {
 			cell := &s.Results.Cells[j]
-			cm := cell.Metric(m.Name)
-			if cm == nil {
-				continue
-			}
 			if len(v.Rows) >= pageRows {
-				rest += len(cm.Arms)
+				rest++
 				continue
 			}
-			for k := range cm.Arms {
-				a := &cm.Arms[k]
-				row := pageCount{
-					Metric: m.Name, Cell: cell.Name, Arm: a.Arm, N: a.N, Total: withUnit(float64(a.Sum), m.Unit),
-					PerRound: num(float64(a.Min)) + " to " + num(float64(a.Max)), Diff: "reference",
-				}
-				if a.Min == a.Max {
-					row.PerRound = num(float64(a.Min)) + " in every one"
-				}
-				if k > 0 {
-					f := figure{metric: m, ref: &cm.Arms[0], treat: a, cmp: orNoComparison(cm.Against(a.Arm))}
-					row.Diff, row.Towards = f.change(), f.towards()
-				}
-				v.Rows = append(v.Rows, row)
+			row := pageCount{Metric: m.Name, Cell: cell.Name, First: first}
+			for _, arm := range v.Arms {
+				row.Arms = append(row.Arms, newPageWork(cell, m, arm))
 			}
+			v.Rows = append(v.Rows, row)
+			first = false
 		}
 	}
 	if len(v.Rows) == 0 {
@@ -66,10 +64,35 @@ func newPageCounts(s *Source) *pageCounts {
 	return v
 }
 
+func newPageWork(cell *analysis.Cell, m *protocol.Metric, arm string) pageWork {
+	cm := cell.Metric(m.Name)
+	a := cm.Arm(arm)
+	if a == nil {
+		return pageWork{}
+	}
+	w := pageWork{Total: withUnit(float64(a.Sum), m.Unit), PerRound: num(float64(a.Min)) + " … " + num(float64(a.Max)) + " per round"}
+	switch {
+	case a.N == 0:
+		w.Total, w.PerRound = none, "no value"
+	case a.Min == a.Max:
+		w.PerRound = num(float64(a.Min)) + " in every round"
+	}
+	if a.N > 0 && a.N < len(a.Values) {
+		w.PerRound += fmt.Sprintf(", in %d of %d rounds", a.N, len(a.Values))
+	}
+	if c := cm.Against(arm); c != nil {
+		f := figure{metric: m, ref: &cm.Arms[0], treat: a, cmp: c}
+		w.Change = strings.TrimSpace(f.change() + " " + f.towards())
+	}
+	return w
+}
+
 // pageTrials is how the trials ended, and what the system counted of them.
 type pageTrials struct {
 	Statuses []string
 	Usage    bool // figures may be shown
+	Summary  string
+	Folded   bool
 	Rows     []pageTrial
 	More     string
 	Failures []string
@@ -97,7 +120,12 @@ func newPageTrials(s *Source) *pageTrials {
 	if v.Usage {
 		used = usage(s.Run)
 	}
+	ran, ok := 0, 0
 	for i, t := range s.Results.Trials {
+		for _, n := range t.Status {
+			ran += n
+		}
+		ok += t.Status[string(trial.StatusOK)]
 		if t.Example != "" {
 			v.Failures = append(v.Failures, "arm "+t.Arm+", cell "+t.Cell+", "+t.Example)
 		}
@@ -113,6 +141,8 @@ func newPageTrials(s *Source) *pageTrials {
 		row.Switches, row.Faults = num(float64(u.Switches)), num(float64(u.Faults))
 		v.Rows = append(v.Rows, row)
 	}
+	v.Summary = fmt.Sprintf("%s measured, %s ended well. Warm-up trials are recorded and never analysed.", counted(ran, "trial"), thousands(strconv.Itoa(ok)))
+	v.Folded = len(v.Rows) > 12 && ok == ran
 	v.Failures = firstOf(v.Failures, pageItems)
 	v.More = leftOut(len(s.Results.Trials)-pageRows, "row")
 	return v

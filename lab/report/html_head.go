@@ -35,7 +35,7 @@ type pageFact struct {
 func newPageHead(s *Source) pageHead {
 	r, v := s.Results, s.Verdict
 	h := pageHead{
-		Name: shorten(r.Name), Question: shorten(r.Question), Long: len(r.Question) > 140,
+		Name: shorten(r.Name), Question: shortenTo(r.Question, headText), Long: len(r.Question) > 140,
 		Class: classStyle(v.Class), Word: classWord(v.Class), Shape: classShape(v.Class),
 		Outcome: shorten(v.Outcome), Why: shorten(v.Why), Exploratory: firstOf(r.Exploratory, pageItems), Notes: firstOf(v.Notes, pageItems),
 	}
@@ -45,7 +45,8 @@ func newPageHead(s *Source) pageHead {
 			h.Missing = []string{"the run has no end"}
 		}
 	}
-	if v.Would != "" && v.Would != v.Outcome {
+	// A guard that hides what the rule said usually names it in its own why.
+	if v.Would != "" && v.Would != v.Outcome && !strings.Contains(v.Why, v.Would) {
 		h.Would = v.Would
 	}
 	h.Facts = []pageFact{

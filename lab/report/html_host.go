@@ -15,7 +15,7 @@ import (
 // pageHost is the state of the machine over the run.
 type pageHost struct {
 	Worst    string
-	Windows  int
+	Windows  string
 	Charts   []pageFigure
 	Breaches []pageBreach
 	More     string
@@ -70,9 +70,13 @@ func newPageHost(s *Source, room *pageRoom) *pageHost {
 		v.Probes = append(v.Probes, row)
 	}
 	t := newTimeline(s.Run)
-	v.Windows = t.windows
+	v.Windows = counted(t.windows, "window")
 	for _, name := range drawnProbes {
-		if chart := t.plot(room.id(), name, s.Run.Protocol.Host).draw(); chart != "" {
+		c := t.plot(room.id(), name, s.Run.Protocol.Host)
+		if lo, hi, _ := rangeOf(c.values()); lo == hi && !c.breached() {
+			continue // the table says all there is to say
+		}
+		if chart := c.draw(); chart != "" {
 			v.Charts = append(v.Charts, pageFigure{Caption: name, Chart: chart})
 		}
 	}

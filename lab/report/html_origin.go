@@ -57,8 +57,8 @@ func newPageOrigin(s *Source) *pageOrigin {
 	for _, d := range l.Deviations[:min(len(l.Deviations), pageRows)] {
 		v.Deviations = append(v.Deviations, pageDeviation{d.Version, stamp(d.When), shorten(d.Reason), strings.Join(d.Changed, ", "), shortDigest(d.Previous)})
 	}
-	for _, r := range l.Receipts[:min(len(l.Receipts), pageRows)] {
-		v.Receipts = append(v.Receipts, newPageReceipt(p, r))
+	for i := range p.Arms[:min(len(p.Arms), pageRows)] {
+		v.Receipts = append(v.Receipts, newPageReceipt(&p.Arms[i], l.Receipts))
 	}
 	for _, f := range l.Inputs[:min(len(l.Inputs), pageRows)] {
 		v.Inputs = append(v.Inputs, pageInput{shorten(f.Path), f.SHA256, thousands(strconv.FormatInt(f.Bytes, 10))})
@@ -75,19 +75,24 @@ func sealedWord(sealed bool) string {
 	return "no"
 }
 
-func newPageReceipt(p *protocol.Protocol, r protocol.Receipt) pageReceipt {
-	v := pageReceipt{Arm: r.Arm, Program: shorten(r.Program), SHA256: r.SHA256, Version: shorten(r.Version), Rev: r.Rev}
-	if r.Dirty {
-		v.Rev = strings.TrimSpace(v.Rev + " with changes on top")
+// newPageReceipt is what an arm executes and what it was at the freeze.
+func newPageReceipt(a *protocol.Arm, receipts []protocol.Receipt) pageReceipt {
+	v := pageReceipt{Arm: a.Name, Program: none}
+	switch {
+	case a.Func != "":
+		v.Executes = "function " + a.Func
+	case a.Shell != "":
+		v.Executes = shorten(a.Shell)
+	default:
+		v.Executes = shorten(strings.Join(a.Command, " "))
 	}
-	if a := p.Arm(r.Arm); a != nil {
-		switch {
-		case a.Func != "":
-			v.Executes = "function " + a.Func
-		case a.Shell != "":
-			v.Executes = shorten(a.Shell)
-		default:
-			v.Executes = shorten(strings.Join(a.Command, " "))
+	for _, r := range receipts {
+		if r.Arm != a.Name {
+			continue
+		}
+		v.Program, v.SHA256, v.Version, v.Rev = shorten(r.Program), r.SHA256, shorten(r.Version), r.Rev
+		if r.Dirty {
+			v.Rev = strings.TrimSpace(v.Rev + " with changes on top")
 		}
 	}
 	return v

@@ -15,9 +15,11 @@ type pagePrimary struct {
 	Plan                 []pageFact
 	Cells                []pagePrimaryCell
 	Told                 []pagePrimaryCell // told in a sentence too
+	Figures              []pageFigure
 	More                 string
 	Varied               bool // there is more than one cell to name
 	Adjusted             bool
+	Untold               bool // some cells stand in the table only
 }
 
 type pagePrimaryCell struct {
@@ -37,7 +39,7 @@ type pagePrimaryCell struct {
 // toldCells is how many cells are told in sentences; of more, the weakest is.
 const toldCells = 4
 
-func newPagePrimary(s *Source) *pagePrimary {
+func newPagePrimary(s *Source, room *pageRoom) *pagePrimary {
 	pr, p := s.Results.Primary, s.Run.Protocol
 	if pr == nil {
 		return nil
@@ -60,6 +62,12 @@ func newPagePrimary(s *Source) *pagePrimary {
 		if len(pr.Cells) <= toldCells || c.Weakest {
 			v.Told = append(v.Told, c)
 		}
+	}
+	v.Untold = len(v.Told) < len(v.Cells)
+	family := newForest(s, m, room, func(f *figure) bool { return f.primary != nil })
+	if chart := family.draw(); chart != "" {
+		room.take(len(chart))
+		v.Figures = []pageFigure{{Caption: "Change of " + m.Name + ", " + direction(m), Chart: chart}}
 	}
 	return v
 }
@@ -110,7 +118,7 @@ func newPagePrimaryCell(s *Source, m *protocol.Metric, pr *analysis.Primary, pc 
 		Diff: withUnit(float64(pc.Diff), m.Unit), DiffCI: interval(float64(pc.CI.Low), float64(pc.CI.High), m.Unit),
 		Change: percent(float64(c.Change)), ChangeCI: f.changeInterval(),
 		Ratio: num(float64(c.Ratio)), RatioCI: ratioInterval(c.RatioCI),
-		P: pvalue(float64(pc.P)), AdjustedP: pvalue(float64(pc.AdjustedP)), D: num(float64(c.D)), Dz: num(float64(c.Dz)), Towards: f.towards(),
+		P: pvalue(float64(pc.P)), AdjustedP: pvalue(float64(pc.AdjustedP)), D: f.gainful(c.D), Dz: f.gainful(c.Dz), Towards: f.towards(),
 	}
 	if pr.Test == protocol.TestMannWhitney && c.Shift != nil {
 		v.Diff = withUnit(float64(c.Shift.Estimate), m.Unit)
@@ -172,8 +180,8 @@ func beside(f *figure) []string {
 	var all []string
 	c, unit := f.cmp, f.metric.Unit
 	if c.Order != nil {
-		all = append(all, fmt.Sprintf("Order effect: going first or second in a round moves the difference by %s (%s); the balanced order keeps it out of the comparison.",
-			withUnit(float64(c.Order.Diff), unit), pphrase(float64(c.Order.P))))
+		all = append(all, fmt.Sprintf("Order effect: where %s runs before %s, the difference is shifted by %s against the other rounds (%s). The balanced order keeps this out of the comparison.",
+			f.treat.Arm, f.ref.Arm, withUnit(float64(c.Order.Diff), unit), pphrase(float64(c.Order.P))))
 	}
 	for _, a := range []*analysis.ArmSummary{f.ref, f.treat} {
 		if a.Drift != nil {

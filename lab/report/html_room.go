@@ -8,11 +8,12 @@ import (
 // Bounds of the page. A protocol may have ten thousand cells; a page of that
 // size would help nobody, and what is left out stands in the CSV.
 const (
-	pageFigureBytes   = 1_900_000 // of all charts and the tables beside them
+	pageFigureBytes   = 2_300_000 // of all charts and the tables beside them
 	pageProtocolBytes = 120_000   // of the frozen protocol
 	pageRows          = 240       // of one table
 	pageItems         = 40        // of one list
 	pageText          = 2_000     // characters of one text from outside
+	headText          = 300       // of the question on the first screen, so that the verdict is on it too
 	forestRows        = 64        // of one forest plot
 )
 
@@ -33,12 +34,14 @@ func (r *pageRoom) full() bool { return r.left <= 0 }
 func (r *pageRoom) take(n int) { r.left -= n }
 
 // shorten cuts a text from outside and says how much it cut.
-func shorten(s string) string {
+func shorten(s string) string { return shortenTo(s, pageText) }
+
+func shortenTo(s string, most int) string {
 	runes := []rune(s)
-	if len(runes) <= pageText {
+	if len(runes) <= most {
 		return s
 	}
-	return string(runes[:pageText]) + fmt.Sprintf("… (%s more)", counted(len(runes)-pageText, "character"))
+	return string(runes[:most]) + fmt.Sprintf("… (%s more)", counted(len(runes)-most, "character"))
 }
 
 // firstOf cuts a list and adds a line that says how much it cut.

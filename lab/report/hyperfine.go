@@ -40,9 +40,16 @@ type hyperfineResult struct {
 func Hyperfine(w io.Writer, s *Source) error {
 	page := hyperfinePage{Results: []hyperfineResult{}}
 	if s.Results.Clear {
+		measured := s.measured()
 		for _, c := range s.Run.Protocol.Cells() {
 			for _, a := range s.Run.Protocol.Arms {
-				if trials := s.measured(c.Name, a.Name); len(trials) > 0 {
+				var trials []*trial.Observation
+				for _, o := range measured {
+					if o.Cell == c.Name && o.Arm == a.Name && o.Status == trial.StatusOK {
+						trials = append(trials, o)
+					}
+				}
+				if len(trials) > 0 {
 					page.Results = append(page.Results, hyperfineOf(c, a.Name, trials))
 				}
 			}

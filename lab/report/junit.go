@@ -149,6 +149,7 @@ func junitChecks(s *Source) junitSuite {
 func junitCells(s *Source) []junitSuite {
 	var suites []junitSuite
 	p := s.Run.Protocol
+	answers := s.answers()
 	for _, cell := range p.Cells() {
 		suite := junitSuite{Name: xmlText("cell " + cell.Name)}
 		for _, list := range []struct {
@@ -160,7 +161,7 @@ func junitCells(s *Source) []junitSuite {
 				if !decl.Cells.Match(cell) {
 					continue
 				}
-				c := junitRule(s, list.kind, decl, cell)
+				c := junitRule(s, answers[ruleKey{list.kind, decl.Name, cell.Name}], decl, cell)
 				c.Class, c.Name = junitClass(s, cell.Name), xmlText(list.kind+" "+decl.Name)
 				suite.Cases = append(suite.Cases, c)
 			}
@@ -170,10 +171,9 @@ func junitCells(s *Source) []junitSuite {
 	return suites
 }
 
-func junitRule(s *Source, kind string, decl *protocol.Rule, cell protocol.Cell) junitCase {
+func junitRule(s *Source, answer *rule, decl *protocol.Rule, cell protocol.Cell) junitCase {
 	message := fmt.Sprintf("%s of %s, %s against %s", decl.Require, decl.Metric, decl.Arm, s.Run.Protocol.Reference())
 	state := gate.Missing
-	answer := s.answer(kind, decl.Name, cell.Name)
 	if answer == nil {
 		message += ": not evaluated"
 		if !s.Results.Clear {
@@ -190,7 +190,7 @@ func junitRule(s *Source, kind string, decl *protocol.Rule, cell protocol.Cell) 
 		}
 	}
 	if f := s.figureOf(cell.Name, decl.Metric, decl.Arm); f != nil {
-		message += fmt.Sprintf("; estimate %s, interval %s, p %s", f.change(), f.changeInterval(), f.pText())
+		message += fmt.Sprintf("; the mean changes by %s, interval %s, p %s", f.change(), f.changeInterval(), f.pText())
 	}
 	fault := &junitFault{Type: state, Message: xmlText(message), Text: xmlText(decl.Because)}
 	switch {
@@ -202,17 +202,6 @@ func junitRule(s *Source, kind string, decl *protocol.Rule, cell protocol.Cell) 
 		return junitCase{Failure: fault}
 	}
 	return junitCase{Error: fault}
-}
-
-// answer is what the verdict says of a rule in a cell, nil where it says
-// nothing.
-func (s *Source) answer(kind, name, cell string) *rule {
-	for _, r := range s.rules() {
-		if r.kind == kind && r.Rule == name && r.Cell == cell {
-			return &r
-		}
-	}
-	return nil
 }
 
 // A dot in a class name makes a package of what stands before it.

@@ -52,6 +52,28 @@ func linearAxis(lo, hi, from, to float64, want int) (axis, bool) {
 	return a, true
 }
 
+// legible says whether the labels of a horizontal axis keep clear of each
+// other.
+func (a axis) legible() bool {
+	for i := 1; i < len(a.ticks); i++ {
+		p, q := a.ticks[i-1], a.ticks[i]
+		if a.at(q.value)-a.at(p.value) < (textWidth(p.label)+textWidth(q.label))/2+6 {
+			return false
+		}
+	}
+	return true
+}
+
+// legibleAxis has as many labels up to most as fit side by side.
+func legibleAxis(lo, hi, from, to float64, most int) (a axis, ok bool) {
+	for n := most; n > 0; n-- {
+		if a, ok = linearAxis(lo, hi, from, to, n); !ok || a.legible() {
+			break
+		}
+	}
+	return a, ok
+}
+
 // niceStep is the smallest of 1, 2, 5 times a power of ten that is not below x.
 func niceStep(x float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(x)))
@@ -69,16 +91,20 @@ func linearTicks(lo, hi, step float64) []tick {
 	const slack = 1e-9
 	for k := math.Ceil(lo/step - slack); k <= hi/step+slack; k++ {
 		v := k * step
-		label := num(v)
-		if digits <= 9 && math.Abs(v) < 1e15 {
-			label = thousands(strconv.FormatFloat(v+0, 'f', digits, 64))
-		}
-		if v == 0 {
-			label = "0"
-		}
-		ticks = append(ticks, tick{v, label})
+		ticks = append(ticks, tick{v, tickLabel(v, step, digits)})
 	}
 	return ticks
+}
+
+// tickLabel has just the digits that tell neighbours apart.
+func tickLabel(v, step float64, digits int) string {
+	switch {
+	case math.Abs(v) < step/2:
+		return "0"
+	case digits <= 9 && math.Abs(v) < 1e15:
+		return thousands(strconv.FormatFloat(v, 'f', digits, 64))
+	}
+	return strconv.FormatFloat(v, 'g', 1+int(math.Floor(math.Log10(math.Abs(v)))-math.Floor(math.Log10(step)+1e-9)), 64)
 }
 
 // logAxis is for values above zero whose range is too wide for a linear one.
@@ -91,7 +117,7 @@ func logAxis(lo, hi, from, to float64) (axis, bool) {
 	}
 	a := axis{lo: lo, hi: hi, from: from, to: to, log: true}
 	decades := math.Log10(hi / lo)
-	mantissas, stride := []float64{1}, math.Ceil(decades/6)
+	mantissas, stride := []float64{1}, math.Ceil(decades/7)
 	if decades < 2.5 {
 		mantissas = []float64{1, 2, 5}
 	}

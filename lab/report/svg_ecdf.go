@@ -33,7 +33,7 @@ func (c ecdfPlot) draw() template.HTML {
 	y.ticks = []tick{{0, "0 %"}, {0.25, "25 %"}, {0.5, "50 %"}, {0.75, "75 %"}, {1, "100 %"}}
 	f.fit(y, seriesNames(c.series), seriesArms(c.series))
 	lo, hi = padded(lo*factor, hi*factor, 0.04)
-	if f.x, ok = linearAxis(lo, hi, f.left+2, f.right, 5); !ok {
+	if f.x, ok = legibleAxis(lo, hi, f.left+2, f.right, 5); !ok {
 		return ""
 	}
 	d := newDrawing(c.id, f.width, f.height, c.title, c.desc)
@@ -55,7 +55,7 @@ func ecdfCurve(f frame, factor float64, sorted []float64) (string, [][2]float64)
 	}
 	var p pen
 	var points [][2]float64
-	p.move(f.left, f.y.at(0))
+	p.move(f.x.at(sorted[0]*factor), f.y.at(0))
 	last := math.Inf(-1)
 	for i, v := range sorted {
 		x, y := f.x.at(v*factor), f.y.at(float64(i+1)/float64(n))
@@ -72,7 +72,6 @@ func ecdfCurve(f frame, factor float64, sorted []float64) (string, [][2]float64)
 			points = append(points, [2]float64{x, y})
 		}
 	}
-	p.across(f.right)
 	if n > fewSteps {
 		for _, share := range []float64{0.25, 0.5, 0.75} {
 			i := int(math.Ceil(share*float64(n))) - 1

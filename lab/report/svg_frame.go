@@ -22,7 +22,7 @@ const (
 // its labels decide how much is left for the other.
 func (f *frame) fit(y axis, names []string, arms []int) {
 	f.legend = layoutLegend(names, arms, f.width)
-	f.top = f.legend.height + labelRow + 4
+	f.top = f.legend.height + labelRow + 8
 	f.bottom = f.top + plotHeight
 	f.height = f.bottom + 2*labelRow + 6
 	widest := 0.0
@@ -39,7 +39,7 @@ func (f *frame) fit(y axis, names []string, arms []int) {
 // before it is left out; its grid line stays.
 func (f *frame) draw(d *drawing) {
 	d.legend(f.legend)
-	d.text("muted", 0, f.top-9, fitText(f.unit, f.width))
+	d.text("muted", 0, f.top-12, fitText(f.unit, f.width))
 	for _, t := range f.y.ticks {
 		y := f.y.at(t.value)
 		d.line("grid", f.left, y, f.right, y)
@@ -54,7 +54,7 @@ func (f *frame) draw(d *drawing) {
 		if mid-w/2 < free {
 			continue
 		}
-		free = mid + w/2 + 4
+		free = mid + w/2 + 8
 		d.text("mid", mid, f.bottom+labelRow, t.label)
 	}
 	d.line("axis", f.left, f.bottom, f.right, f.bottom)

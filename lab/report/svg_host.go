@@ -3,6 +3,8 @@ package report
 import (
 	"html/template"
 	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,11 +31,22 @@ type hostLimit struct {
 
 const hostHeight = 96.0
 
+func (c hostPlot) values() []float64 {
+	values := make([]float64, len(c.readings))
+	for i, r := range c.readings {
+		values[i] = r.value
+	}
+	return values
+}
+
+func (c hostPlot) breached() bool {
+	return slices.ContainsFunc(c.readings, func(r hostPoint) bool { return r.breach && finite(r.value) })
+}
+
 func (c hostPlot) draw() template.HTML {
-	values := make([]float64, 0, len(c.readings)+len(c.limits)+1)
+	values := c.values()
 	end := time.Duration(1)
 	for _, r := range c.readings {
-		values = append(values, r.value)
 		end = max(end, r.at)
 	}
 	if _, _, ok := rangeOf(values); !ok {
@@ -68,7 +81,7 @@ func (c hostPlot) draw() template.HTML {
 	f.bottom -= plotHeight - hostHeight
 	f.height -= plotHeight - hostHeight
 	f.y.from = f.bottom
-	if f.x, ok = linearAxis(0, float64(end)/float64(clock), f.left+6, f.right-6, 4); !ok {
+	if f.x, ok = legibleAxis(0, float64(end)/float64(clock), f.left+6, f.right-6, 4); !ok {
 		return ""
 	}
 	d := newDrawing(c.id, f.width, f.height, c.title, c.desc)
@@ -78,14 +91,15 @@ func (c hostPlot) draw() template.HTML {
 		d.line("resume", x, f.top, x, f.bottom)
 	}
 	c.trace(d, f, clock)
+	var labels []string
 	for _, l := range c.limits {
 		at := f.y.at(l.value)
 		d.line("limit", f.left, at, f.right, at)
-		below := at + 13
-		if below > f.bottom {
-			below = at - 5
-		}
-		d.text("halo end limit-label", f.right, below, fitText(l.label, f.right-f.left))
+		labels = append(labels, l.label)
+	}
+	if label := strings.Join(labels, ", "); label != "" {
+		room := f.right - textWidth(f.unit) - 12
+		d.titled("end limit-label", f.right, f.top-12, fitText("- - "+label, room), "- - "+label)
 	}
 	return d.done()
 }

@@ -3,16 +3,13 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/assaylab/assay/lab/analysis"
 	"github.com/assaylab/assay/lab/check"
 	"github.com/assaylab/assay/lab/gate"
 	"github.com/assaylab/assay/lab/protocol"
-	"github.com/assaylab/assay/lab/trial"
 )
 
 // Terminal says what the page is printed on. The caller knows whether that is
@@ -31,8 +28,11 @@ const (
 	// metric and one per arm for each other, instead of a table per cell.
 	fewCells = 4
 
+	// More cells than this are not listed at all.
+	mostCells = 32
+
 	factName  = 10 // widths of the first column
-	stateName = 8
+	stateName = 9
 
 	mostExamples  = 3
 	mostMissing   = 5
@@ -81,6 +81,7 @@ type textPage struct {
 	b      strings.Builder
 	width  int
 	colour bool
+	labels map[string]string // per cell
 }
 
 func (p *textPage) blank() { p.b.WriteByte('\n') }
@@ -109,11 +110,39 @@ func (p *textPage) fact(name, s string) { p.para(fmt.Sprintf("  %-*s  ", factNam
 
 // state is one with a state in front, which stops the eye where it is in
 // capitals.
-func (p *textPage) state(state, s string) { p.para(fmt.Sprintf("  %-*s  ", stateName, state), s) }
+func (p *textPage) state(state, s string) {
+	p.para(fmt.Sprintf("  %-*s  ", stateName, clipped(state, 20)), s)
+}
 
 // under belongs to the state above it.
 func (p *textPage) under(lead, s string) {
 	p.para(strings.Repeat(" ", stateName+4)+lead, s)
+}
+
+// cellHead and cellLabel name cells in a table without repeating the factors in
+// every line, which would leave no room for what tells them apart.
+func (p *textPage) cellHead() string {
+	var names []string
+	for _, f := range p.Run.Protocol.Factors {
+		names = append(names, f.Name)
+	}
+	if len(names) == 0 {
+		return "cell"
+	}
+	return oneLine(strings.Join(names, ","))
+}
+
+func (p *textPage) cellLabel(name string) string {
+	if p.labels == nil {
+		p.labels = map[string]string{}
+		for _, c := range p.Run.Protocol.Cells() {
+			p.labels[c.Name] = strings.Join(c.Levels, ",")
+		}
+	}
+	if l := p.labels[name]; l != "" {
+		return oneLine(l)
+	}
+	return oneLine(name)
 }
 
 func (p *textPage) table(t *textTable) {
@@ -229,280 +258,7 @@ func (p *textPage) effects() {
 	for i := range p.Results.Cells {
 		p.metrics(&p.Results.Cells[i])
 	}
-}
-
-// primary shows the confirmatory comparison: at length for one cell, a line
-// each for several.
-func (p *textPage) primary() {
-	pr := p.Results.Primary
-	m := p.Run.Protocol.Metric(p.Run.Protocol.Primary.Metric)
-	if pr == nil || m == nil {
-		return
+	if len(p.Results.Cells) > 0 {
+		p.legend()
 	}
-	p.heading("Primary: %s (%s), %s against %s", pr.Metric, direction(m), pr.Treatment, p.Run.Protocol.Reference())
-	if len(pr.Cells) == 1 {
-		p.onePrimary(&pr.Cells[0], m)
-	} else {
-		p.family(pr, m)
-	}
-	if pr.Power != nil {
-		p.fact("power", fmt.Sprintf("an effect of %s %s would have been found with probability 0.8", pr.Power.Scale, num(float64(pr.Power.Detectable))))
-	}
-}
-
-// figureOf is the line of the metric and arm in the cell, nil where there is
-// none.
-func (s *Source) figureOf(cell, metric, arm string) *figure {
-	c := s.Results.Cell(cell)
-	if c == nil {
-		return nil
-	}
-	all := s.figures(c)
-	i := slices.IndexFunc(all, func(f figure) bool { return f.metric.Name == metric && f.arm.Name == arm })
-	if i < 0 {
-		return nil
-	}
-	return &all[i]
-}
-
-func (p *textPage) onePrimary(pc *analysis.PrimaryCell, m *protocol.Metric) {
-	f := p.figureOf(pc.Cell, m.Name, p.Results.Primary.Treatment)
-	if f == nil {
-		p.fact("MISSING", pc.Missing)
-		return
-	}
-	t := &textTable{right: []bool{false, true, true, true}, names: []bool{true, false, false, false}}
-	for _, a := range []*analysis.ArmSummary{f.ref, f.treat} {
-		t.add(oneLine(a.Arm), spread(m, a), span(float64(a.Min), float64(a.Max), m.Unit), counted(a.N, "round"))
-	}
-	p.table(t)
-	p.fact("change", strings.Join(compact(f.change()+" "+f.changeInterval(), f.towards()), ", "))
-	if pc.Missing != "" {
-		p.fact("MISSING", pc.Missing)
-		return
-	}
-	p.fact("difference", withUnit(float64(pc.Diff), m.Unit)+", interval "+interval(float64(pc.CI.Low), float64(pc.CI.High), m.Unit))
-	p.fact("test", fmt.Sprintf("%s, %s, alpha %s, dz %s, d %s, %s", p.Results.Primary.Test, pphrase(float64(pc.AdjustedP)),
-		num(float64(p.Results.Primary.Alpha)), f.gainful(f.cmp.Dz), f.gainful(f.cmp.D), counted(pc.N, "round")))
-}
-
-// compact leaves out empty parts.
-func compact(parts ...string) []string {
-	return slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" })
-}
-
-func (p *textPage) family(pr *analysis.Primary, m *protocol.Metric) {
-	t := &textTable{
-		head:  []string{"cell", oneLine(p.Run.Protocol.Reference()), "change", "interval", "p", "adjusted"},
-		right: []bool{false, true, true, true, true, true}, names: []bool{true, false, false, false, false, false},
-	}
-	var missing []string
-	for i := range pr.Cells {
-		pc := &pr.Cells[i]
-		f := p.figureOf(pc.Cell, m.Name, pr.Treatment)
-		if f == nil {
-			t.add(oneLine(pc.Cell), none, none, none, none, none)
-		} else {
-			t.add(oneLine(pc.Cell), withUnit(middle(m, f.ref), m.Unit), f.change(), f.changeInterval(), pvalue(float64(pc.P)), pvalue(float64(pc.AdjustedP)))
-		}
-		if pc.Missing != "" {
-			missing = append(missing, pc.Cell+": "+pc.Missing)
-		}
-	}
-	p.table(t)
-	for _, s := range missing {
-		p.fact("MISSING", s)
-	}
-	p.fact("weakest", pr.Weakest+" speaks for the family")
-	p.fact("test", fmt.Sprintf("%s, alpha %s over %s, adjusted by Holm", pr.Test, num(float64(pr.Alpha)), counted(len(pr.Cells), "cell")))
-}
-
-// metrics is a cell's table.
-func (p *textPage) metrics(cell *analysis.Cell) {
-	title := "Metrics" + inCell(cell.Name)
-	if cell.Class == protocol.ClassStress {
-		title += " (stress: reported, not judged)"
-	}
-	p.heading("%s", title)
-	figs := p.figures(cell)
-	many := len(p.Run.Protocol.Arms) > 2
-	arm := "arm"
-	if !many && len(figs) > 0 {
-		arm = clipped(figs[0].arm.Name, 14)
-	}
-	t := &textTable{
-		head:  []string{"metric", clipped(p.Run.Protocol.Reference(), 14), arm, "", "change", "interval", "p"},
-		right: []bool{false, true, true, false, true, true, true}, names: []bool{true, false, false, false, false, false, false}, grouped: true,
-	}
-	if many {
-		t.head[2] = ""
-		t.head, t.right, t.names = slices.Insert(t.head, 2, "arm"), slices.Insert(t.right, 2, false), slices.Insert(t.names, 2, true)
-	}
-	for i := range figs {
-		f := &figs[i]
-		// One unit for both, so that they can be compared at a glance.
-		ref, treat := middle(f.metric, f.ref), middle(f.metric, f.treat)
-		factor, unit := scale(f.metric.Unit, ref, treat)
-		row := []string{metricLabel(f.metric), num(ref * factor), num(treat * factor), unit, f.change(), f.changeInterval(), f.pText()}
-		if many {
-			row = slices.Insert(row, 2, oneLine(f.arm.Name))
-		}
-		t.add(row...)
-	}
-	p.table(t)
-	p.gaps(figs)
-}
-
-// gaps says what a dash in the table means.
-func (p *textPage) gaps(figs []figure) {
-	said := map[string]bool{}
-	for i := range figs {
-		for _, a := range []*analysis.ArmSummary{figs[i].ref, figs[i].treat} {
-			for _, why := range sortedKeys(a.Missing) {
-				s := fmt.Sprintf("%s, arm %s, %s: %s", figs[i].metric.Name, a.Arm, counted(a.Missing[why], "round"), why)
-				if !said[s] {
-					said[s] = true
-					p.fact("missing", s)
-				}
-			}
-		}
-	}
-}
-
-// metricLabel is the metric with an arrow to where it improves.
-func metricLabel(m *protocol.Metric) string {
-	s := oneLine(m.Name) + " "
-	if m.Better == "higher" {
-		s += "↑"
-	} else {
-		s += "↓"
-	}
-	if m.Summarise == protocol.StatMedian {
-		s += " median"
-	}
-	return s
-}
-
-// overview is for many cells: how far each metric moves, and where it looks
-// worst.
-func (p *textPage) overview() {
-	p.heading("Metrics, change over %s", counted(len(p.Results.Cells), "cell"))
-	t := &textTable{
-		head:  []string{"metric", "arm", "best", "worst", "in cell"},
-		right: []bool{false, false, true, true, false}, names: []bool{true, true, false, false, true},
-	}
-	all := p.allFigures()
-	for _, m := range p.countsFirst() {
-		for i := 1; i < len(p.Run.Protocol.Arms); i++ {
-			arm := &p.Run.Protocol.Arms[i]
-			var best, worst *figure
-			for j := range all {
-				f := &all[j]
-				if f.metric != m || f.arm != arm || math.IsNaN(gain(f)) {
-					continue
-				}
-				if best == nil || gain(f) > gain(best) {
-					best = f
-				}
-				if worst == nil || gain(f) < gain(worst) {
-					worst = f
-				}
-			}
-			if best == nil {
-				t.add(metricLabel(m), oneLine(arm.Name), none, none, "")
-				continue
-			}
-			t.add(metricLabel(m), oneLine(arm.Name), best.change(), worst.change(), oneLine(worst.cell.Name))
-		}
-	}
-	p.table(t)
-	p.para("  ", "Every figure of every cell stands in results.json and on the page.")
-}
-
-// gain is the change, or the difference where there is none, turned so that
-// more is better.
-func gain(f *figure) float64 {
-	x := float64(f.cmp.Change)
-	if math.IsNaN(x) {
-		x = float64(f.cmp.Diff)
-	}
-	if f.metric.Better == "lower" {
-		return -x
-	}
-	return x
-}
-
-func (p *textPage) failures() {
-	first := true
-	for _, tc := range p.Results.Trials {
-		text := statusText(tc.Status)
-		if text == "" {
-			continue
-		}
-		if first {
-			p.heading("Failures")
-			first = false
-		}
-		p.para("  - ", fmt.Sprintf("%s%s: %s of %d", tc.Arm, inCell(tc.Cell), text, tc.Planned))
-		if tc.Example != "" {
-			p.para("    ", "first: "+clipped(tc.Example, exampleLength))
-		}
-	}
-}
-
-// statusText counts the trials that did not end well, "" where all did.
-func statusText(status map[string]int) string {
-	var parts []string
-	for _, st := range sortedKeys(status) {
-		if st != string(trial.StatusOK) && status[st] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", status[st], oneLine(st)))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-func (p *textPage) host() {
-	if len(p.Results.Host.Breaches) == 0 {
-		return
-	}
-	p.heading("Host")
-	for _, b := range p.Results.Host.Breaches {
-		p.para("  - ", breachText(&b))
-	}
-}
-
-func breachText(b *analysis.HostBreach) string {
-	if b.Times > 1 {
-		return fmt.Sprintf("%s (%d times)", b.First, b.Times)
-	}
-	return b.First
-}
-
-func (p *textPage) remarks() {
-	notes := remarksOf(p.Source)
-	if len(notes) == 0 {
-		return
-	}
-	p.heading("Notes")
-	for _, n := range notes {
-		p.para("  - ", n)
-	}
-}
-
-// remarksOf is what a reader must know to judge the figures.
-func remarksOf(s *Source) []string {
-	var notes []string
-	for _, n := range s.Verdict.Notes {
-		// The host's own part has said those.
-		if !strings.HasPrefix(n, "host: ") {
-			notes = append(notes, n)
-		}
-	}
-	for _, a := range s.Run.Protocol.Asymmetries {
-		notes = append(notes, "the arms differ: "+a)
-	}
-	for _, d := range s.Run.Lock.Deviations {
-		notes = append(notes, fmt.Sprintf("deviation, version %d: %s (changed: %s)", d.Version, d.Reason, strings.Join(d.Changed, ", ")))
-	}
-	return notes
 }

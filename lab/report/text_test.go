@@ -45,3 +45,11 @@ func TestWrapped(t *testing.T) {
 		}
 	}
 }
+
+func TestRankTestShowsItsOwnEstimate(t *testing.T) {
+	yaml := strings.Replace(writePath, "primary: {metric: wall,", "primary: {metric: wall, test: mann-whitney,", 1)
+	s := makeRun(t, strings.Replace(yaml, "floor: {dz: 0.8}", "floor: {change: 0.02}", 1), made{trial: writePathTrial(0.82)})
+	if text := string(page(t, Text, s)); !strings.Contains(text, " ms (Hodges-Lehmann), interval [-") || !strings.Contains(text, "mann-whitney, p < 0.0001") {
+		t.Error(text)
+	}
+}

@@ -13,18 +13,48 @@ import (
 // exploratory shows what each arm did and who was faster: such a run has no
 // question that a test could answer, only figures.
 func (p *textPage) exploratory() {
+	if len(p.Results.Cells) > fewCells {
+		p.armsOfCells()
+		return
+	}
 	for i := range p.Results.Cells {
 		cell := &p.Results.Cells[i]
 		p.heading("Arms%s", inCell(cell.Name))
-		if len(p.Results.Cells) <= fewCells {
-			p.arms(cell, p.countsFirst())
-		} else if m := p.Run.Protocol.Metric(p.Run.Protocol.Primary.Metric); m != nil {
-			p.arms(cell, []*protocol.Metric{m})
-		}
+		p.arms(cell, p.countsFirst())
 	}
 	p.heading("Summary")
 	for i := range p.Results.Cells {
 		p.summary(&p.Results.Cells[i])
+	}
+}
+
+// armsOfCells is one table of the primary metric for many cells.
+func (p *textPage) armsOfCells() {
+	m := p.Run.Protocol.Metric(p.Run.Protocol.Primary.Metric)
+	if m == nil {
+		return
+	}
+	p.heading("Arms: %s (%s)", m.Name, direction(m))
+	t := &textTable{
+		head:  []string{p.cellHead(), "arm", "mean ± sd", "change", "interval"},
+		right: []bool{false, false, true, true, true}, names: []bool{true, true, false, false, false}, grouped: true,
+	}
+	arms := p.Run.Protocol.Arms
+	for i := range p.Results.Cells {
+		if i == mostCells {
+			break
+		}
+		for j := 1; j < len(arms); j++ {
+			f := p.figure(&p.Results.Cells[i], m, &arms[j])
+			if j == 1 {
+				t.add(p.cellLabel(f.cell.Name), oneLine(arms[0].Name), spread(m, f.ref), "", "")
+			}
+			t.add(p.cellLabel(f.cell.Name), oneLine(f.arm.Name), spread(m, f.treat), f.change(), f.changeInterval())
+		}
+	}
+	p.table(t)
+	if n := len(p.Results.Cells) - mostCells; n > 0 {
+		p.fact("not shown", counted(n, "more cell"))
 	}
 }
 

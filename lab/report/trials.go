@@ -55,13 +55,31 @@ func (s *Source) trials() []*trial.Observation {
 	return all
 }
 
-// measured are the trials of an arm in a cell that count: not warm-up, and
-// ended well.
-func (s *Source) measured(cell, arm string) []*trial.Observation {
-	var all []*trial.Observation
+// measured are the trials that the analysis reads: those of measured rounds, in
+// the order of the rounds, and within a round in the order of the protocol's
+// arms. Where a trial ran again after a stop, the later one counts. Trials that
+// did not end well are among them.
+func (s *Source) measured() []*trial.Observation {
+	type place struct {
+		cell  string
+		round int
+		arm   string
+	}
+	last := map[place]*trial.Observation{}
 	for _, o := range s.trials() {
-		if o.Cell == cell && o.Arm == arm && !o.Warmup && o.Status == trial.StatusOK {
-			all = append(all, o)
+		if !o.Warmup {
+			last[place{o.Cell, o.Round, o.Arm}] = o
+		}
+	}
+	var all []*trial.Observation
+	for _, r := range trial.Schedule(s.Run.Protocol) {
+		if r.Warmup {
+			continue
+		}
+		for _, a := range s.Run.Protocol.Arms {
+			if o := last[place{r.Cell, r.Round, a.Name}]; o != nil {
+				all = append(all, o)
+			}
 		}
 	}
 	return all

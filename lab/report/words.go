@@ -74,3 +74,8 @@ func counted(n int, noun string) string {
 
 // sortedKeys are the keys of a count in an order that does not change.
 func sortedKeys(m map[string]int) []string { return slices.Sorted(maps.Keys(m)) }
+
+// compact leaves out empty parts.
+func compact(parts ...string) []string {
+	return slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" })
+}

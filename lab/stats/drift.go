@@ -1,6 +1,9 @@
 package stats
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Drift returns the least-squares slope of values over their index, in their
 // unit per round, and the two-sided p value of the hypothesis that the slope is
@@ -9,7 +12,7 @@ import "math"
 // line p is 0.
 //
 // It returns ErrTooFew when there are fewer than three values and ErrNotFinite
-// when a value is NaN or infinite.
+// when a value is NaN or infinite or their spread overflows.
 //
 // Source: Draper and Smith, Applied Regression Analysis (1966), chapter 1.
 func Drift(values []float64) (slopePerRound, p float64, err error) {
@@ -17,6 +20,9 @@ func Drift(values []float64) (slopePerRound, p float64, err error) {
 		return 0, 0, err
 	}
 	m := MomentsOf(values)
+	if !finite(m.Mean, m.SD) {
+		return 0, 0, fmt.Errorf("%w: the spread of the values overflows", ErrNotFinite)
+	}
 	if m.SD == 0 {
 		return 0, 1, nil
 	}
@@ -26,7 +32,7 @@ func Drift(values []float64) (slopePerRound, p float64, err error) {
 	var xy, xx float64
 	for i, v := range values {
 		x := float64(i) - centre
-		xy += x * (v - m.Mean) / m.SD
+		xy += x * ((v - m.Mean) / m.SD)
 		xx += x * x
 	}
 	slope := xy / xx

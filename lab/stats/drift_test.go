@@ -34,3 +34,16 @@ func TestDriftErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestDriftOfAnOutlierNearTheLargestFloat(t *testing.T) {
+	for i := range 12 {
+		values := make([]float64, 12)
+		for j := range values {
+			values[j] = 78000 + float64(j)
+		}
+		values[i] = math.MaxFloat64
+		if _, p, err := Drift(values); err == nil && !(p >= 0 && p <= 1) {
+			t.Errorf("outlier at %d: p = %v", i, p)
+		}
+	}
+}

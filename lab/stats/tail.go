@@ -22,6 +22,9 @@ const largeDF = 2e5
 func studentTail(t, df float64) float64 {
 	t2 := t * t
 	switch {
+	case math.IsNaN(t):
+		// The incomplete beta function would search for ever and panic.
+		return math.NaN()
 	case df > largeDF:
 		z := (8*df + 1) / (8*df + 3) * math.Sqrt(df*math.Log1p(t2/df))
 		return math.Erfc(z / math.Sqrt2)
