@@ -57,6 +57,7 @@ func boot() {
 	if pid == 0 {
 		serve()
 	}
+	page.pid = int32(pid)
 	leave(nil)
 }
 

@@ -241,17 +241,23 @@ func (c *Cmd) descriptors(r *request, fds []int) ([]int, error) {
 	if 3+len(c.Extra) > maxFDs {
 		return nil, &startError{op: "pass files to", name: c.Path, err: errors.New("too many extra files")}
 	}
-	for i, f := range [3]*os.File{c.Stdin, c.Stdout, c.Stderr} {
+	closed := false
+	add := func(i int, f *os.File) {
 		if f != nil {
+			fd := int(f.Fd())
+			closed = closed || fd < 0
 			r.given |= 1 << i
-			fds = append(fds, int(f.Fd()))
+			fds = append(fds, fd)
 		}
 	}
+	add(0, c.Stdin)
+	add(1, c.Stdout)
+	add(2, c.Stderr)
 	for i, f := range c.Extra {
-		if f != nil {
-			r.given |= 1 << (3 + i)
-			fds = append(fds, int(f.Fd()))
-		}
+		add(3+i, f)
+	}
+	if closed {
+		return nil, &startError{op: "pass files to", name: c.Path, err: fs.ErrClosed}
 	}
 	return fds, nil
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // The test binary doubles as the commands that the tests run: helperEnv in the
@@ -100,7 +101,14 @@ func helperHarness(args []string) {
 	if _, err := l.Run(context.Background(), Cmd{Path: "sh", Args: []string{"sh", "-c", args[0]}, Stdout: os.Stdout, Keep: keep}); err != nil {
 		panic(err)
 	}
-	select {}
+	forever()
+}
+
+// forever is not an empty select, which the runtime takes for a deadlock.
+func forever() {
+	for {
+		time.Sleep(time.Hour)
+	}
 }
 
 // helperEscape starts helperDaemon in a session of its own and ends when that
@@ -135,7 +143,7 @@ func helperDaemon(args []string) {
 	ready.Close()
 	_, _ = io.Copy(os.Stdout, os.Stdin)
 	runtime.KeepAlive(b)
-	select {}
+	forever()
 }
 
 func helperLimits([]string) {

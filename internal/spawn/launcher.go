@@ -41,8 +41,8 @@ const (
 // Launcher starts commands from a small process; the package documentation
 // says how and why. Its methods may be used by several goroutines at once.
 //
-// What commands inherit (limits, file mode mask, ignored signals, priority,
-// CPU affinity) is as it was when Start was called.
+// What commands inherit (limits, file mode mask, priority, CPU affinity) is as
+// it was when Start was called.
 type Launcher struct {
 	trials *server
 
@@ -54,6 +54,7 @@ type Launcher struct {
 // server is one launcher process as seen from the program.
 type server struct {
 	pid    int
+	keeper bool
 	dir    string // where the launcher process is
 	page   *shared
 	mapped []byte
@@ -161,6 +162,7 @@ func (l *Launcher) keeper() (*server, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.keeper = true
 		l.kept = s
 	}
 	return l.kept, nil
@@ -217,23 +219,51 @@ func startServer() (_ *server, err error) {
 		return nil, err
 	}
 
+	s.pid = int(s.page.pid)
 	// The launcher's end must be the only one left, or its death would not
 	// be seen here.
 	_ = theirs.Close()
-	if err := s.limitReads(startLimit); err != nil {
+	if err := s.greet(); err != nil {
+		_ = syscall.Kill(s.pid, syscall.SIGKILL)
+		_, _ = wait(s.pid)
 		return nil, err
+	}
+	s.reader <- struct{}{}
+	return s, nil
+}
+
+func (s *server) greet() error {
+	if err := s.limitReads(startLimit); err != nil {
+		return err
 	}
 	hello, err := s.receive()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := s.limitReads(0); err != nil {
-		return nil, err
-	}
-	s.pid = int(hello.pid)
 	s.floor.Store(hello.floor)
-	s.reader <- struct{}{}
-	return s, nil
+	return s.limitReads(0)
+}
+
+// thp guards a setting of the whole process.
+var thp sync.Mutex
+
+// withoutHugePages calls do while new memory maps get no huge pages. Where these
+// are the default, the first touch of the heap would make the launcher 2 MiB
+// larger. The setting is inherited, and the launcher lifts it again for
+// commands if it is told to.
+func withoutHugePages(do func() error) (lift bool, err error) {
+	thp.Lock()
+	defer thp.Unlock()
+	off, _, e := syscall.RawSyscall6(syscall.SYS_PRCTL, prGetTHPDisable, 0, 0, 0, 0, 0)
+	if e != 0 || off != 0 {
+		return false, do()
+	}
+	if _, _, e := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0, 0, 0); e != 0 {
+		return false, do()
+	}
+	err = do()
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetTHPDisable, 0, 0, 0, 0, 0)
+	return true, err
 }
 
 // execute runs the program once more and waits for that process, which leaves
@@ -249,24 +279,19 @@ func (s *server) execute(null, theirs, memory *os.File) error {
 	if v, ok := os.LookupEnv("LD_LIBRARY_PATH"); ok {
 		env = append(env, "LD_LIBRARY_PATH="+v)
 	}
-	// Where huge pages are the default, the first touch of the heap would make
-	// the launcher 2 MiB larger. The setting is inherited, so the launcher
-	// lifts it again for commands.
-	on, _, e := syscall.RawSyscall6(syscall.SYS_PRCTL, prGetTHPDisable, 0, 0, 0, 0, 0)
-	if e == 0 && on == 0 {
-		if _, _, e := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0, 0, 0); e == 0 {
-			s.page.thp = 1
-			defer func() {
-				_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetTHPDisable, 0, 0, 0, 0, 0)
-			}()
-		}
-	}
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{argv0}, &syscall.ProcAttr{
-		Env:   env,
-		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd(), memory.Fd()},
+	var pid int
+	lift, err := withoutHugePages(func() (err error) {
+		pid, err = syscall.ForkExec("/proc/self/exe", []string{argv0}, &syscall.ProcAttr{
+			Env:   env,
+			Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd(), memory.Fd()},
+		})
+		return err
 	})
 	if err != nil {
 		return &startError{op: "exec", name: "/proc/self/exe", err: err}
+	}
+	if lift {
+		s.page.thp = 1
 	}
 	status, err := wait(pid)
 	switch {
@@ -562,7 +587,7 @@ func (s *server) sample(slot int) int64 {
 	if pid == 0 {
 		return 0
 	}
-	if s.busy.Load() == 1 {
+	if s.busy.Load() == 1 && !s.keeper {
 		sum, _ := treeRSS(s.pid, false)
 		return sum
 	}
@@ -623,11 +648,16 @@ func (s *server) write(b, rights []byte) error {
 	if s.fd < 0 {
 		return syscall.EPIPE
 	}
-	for len(b) > 0 {
+	for first := true; len(b) > 0; first = false {
 		n := min(len(b), packet)
 		err := syscall.Sendmsg(s.fd, b[:n], rights, nil, msgNoSignal)
 		if err == syscall.EINTR {
 			continue
+		}
+		if err != nil && !first {
+			// The launcher is waiting for the rest.
+			_ = syscall.Shutdown(s.fd, syscall.SHUT_WR)
+			return syscall.EPIPE
 		}
 		if err != nil {
 			return err

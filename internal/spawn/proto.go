@@ -81,13 +81,12 @@ type usage struct {
 	vol, invol   int64
 }
 
-// shared is the page that program, launcher and a child between fork and exec
-// all see.
+// shared is the memory that both processes see, which spares messages for what
+// is rarely asked.
 type shared struct {
-	stage int32
-	errno int32
-	thp   int32        // huge pages are off for the launcher but not for commands
-	pids  [slots]int32 // main processes; zero once dead, before the number is free
+	pid  int32        // of the launcher, as soon as it exists
+	thp  int32        // huge pages are off for the launcher but not for commands
+	pids [slots]int32 // main processes; zero once dead, before the number is free
 }
 
 const (

@@ -122,8 +122,10 @@ var me struct {
 	iov   [2]uintptr
 	cmsg  [2 + maxFDs/2]uint64
 	fds   [maxFDs]int32
-	moved [maxFDs]int32 // the child's copy, as it may share memory
+	moved [maxFDs]int32 // what the child makes of fds, which it shares
 	given int
+
+	stage, errno int32 // left by a child that failed
 
 	text    [1024]byte
 	entries [8192]byte
@@ -138,9 +140,10 @@ var (
 //
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func serve() {
 	prepare()
+	dropHeap()
+	hello()
 	for {
 		timeout := uintptr(0)
 		if me.settling > 0 {
@@ -151,13 +154,23 @@ func serve() {
 			timeout = uintptr(unsafe.Pointer(&me.timeout))
 		}
 		me.poll[0].revents, me.poll[1].revents = 0, 0
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&me.poll)), 2, timeout, 0, 0, 0)
+		sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&me.poll)), 2, timeout, 0)
 		if me.poll[1].revents != 0 {
 			signals()
 			reap()
 		}
 		if me.poll[0].revents != 0 {
-			handle()
+			h := (*request)(unsafe.Pointer(&sent))
+			size := receive()
+			switch {
+			case size > 0 && h.kind == askRun:
+				run(h)
+			case size > 0 && h.kind == askKill:
+				end(h)
+			}
+			if size > packet {
+				shrink()
+			}
 		}
 		settle()
 	}
@@ -165,52 +178,54 @@ func serve() {
 
 //go:nosplit
 //go:norace
-//go:nocheckptr
 func prepare() {
-	me.pid, _, _ = syscall.RawSyscall6(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetChildSubreap, 1, 0, 0, 0, 0)
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetPDeathSig, uintptr(syscall.SIGHUP), 0, 0, 0, 0)
+	me.pid = uintptr(sys(syscall.SYS_GETPID, 0, 0, 0, 0))
+	sys(syscall.SYS_SETSID, 0, 0, 0, 0)
+	sys(syscall.SYS_PRCTL, prSetChildSubreap, 1, 0, 0)
+	sys(syscall.SYS_PRCTL, prSetPDeathSig, uintptr(syscall.SIGHUP), 0, 0)
 	if orphaned() {
 		exit(1)
 	}
 	// The name limits what ps shows, and what a kill by name would hit.
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetName, address(argv0+"\x00"), 0, 0, 0, 0)
+	sys(syscall.SYS_PRCTL, prSetName, address(argv0+"\x00"), 0, 0)
 
 	// Between fork and exec a child would otherwise run the Go runtime's
-	// handlers on the launcher's memory. What was ignored stays ignored, as
-	// for any child of the program, except where the launcher depends on it.
+	// handlers on the launcher's memory. What is ignored stays ignored, as for
+	// any child of the program, except where the launcher depends on it.
 	for sig := uintptr(1); sig <= 64; sig++ {
-		_, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&me.action)), 8, 0, 0)
-		if e != 0 || me.action[0] <= 1 && sig != uintptr(syscall.SIGCHLD) {
+		failed := sys(syscall.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&me.action)), 8) < 0
+		if failed || me.action[0] <= 1 && sig != uintptr(syscall.SIGCHLD) {
 			continue
 		}
 		for i := range me.action {
 			me.action[i] = 0
 		}
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&me.action)), 0, 8, 0, 0)
+		sys(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&me.action)), 0, 8)
 	}
 
 	me.mask.watch = 1<<(uint(syscall.SIGCHLD)-1) | 1<<(uint(syscall.SIGHUP)-1)
-	fd, _, e := syscall.RawSyscall6(syscall.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&me.mask.watch)), 8, syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0, 0)
-	if e != 0 {
-		exit(uintptr(e))
+	fd := sys(syscall.SYS_SIGNALFD4, ^uintptr(0), uintptr(unsafe.Pointer(&me.mask.watch)), 8, syscall.O_CLOEXEC|syscall.O_NONBLOCK)
+	if fd < 0 {
+		exit(1)
 	}
-	me.signal = fd
+	me.signal = uintptr(fd)
 	me.poll[0].fd, me.poll[0].events = sockFD, pollIn
 	me.poll[1].fd, me.poll[1].events = int32(fd), pollIn
 	me.peak = open(atFDCWD, address("/proc/self/clear_refs\x00"), syscall.O_WRONLY)
 	me.proc = open(atFDCWD, address("/proc\x00"), syscall.O_DIRECTORY)
-	dropHeap()
+}
 
-	// A start that fails touches the pages that any start does, so that the
-	// first floor reported is already the lasting one.
+// hello comes after a start that fails: it touches the pages that any start
+// does, so that the first floor reported is already the lasting one.
+//
+//go:nosplit
+//go:norace
+func hello() {
 	h := (*request)(unsafe.Pointer(&sent))
 	h.path = uint64(unsafe.Sizeof(request{}))
 	h.argv, h.envp = h.path+8, h.path+8
-	_, _ = start(h)
+	start(h)
 	me.reply.kind = sayHello
-	me.reply.pid = int32(me.pid)
 	say()
 }
 
@@ -228,10 +243,10 @@ func dropHeap() {
 	low := at &^ (stretch - 1)
 	// A nosplit call chain is shorter than a page.
 	if keep := at - me.pagesize; keep > low {
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_MADVISE, low, keep-low, madvDontNeed, 0, 0, 0)
+		sys(syscall.SYS_MADVISE, low, keep-low, madvDontNeed, 0)
 	}
 	if keep := at + 2*me.pagesize; keep < low+stretch {
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_MADVISE, keep, low+stretch-keep, madvDontNeed, 0, 0, 0)
+		sys(syscall.SYS_MADVISE, keep, low+stretch-keep, madvDontNeed, 0)
 	}
 	forgetPeak()
 }
@@ -241,7 +256,7 @@ func dropHeap() {
 //go:nosplit
 //go:norace
 func forgetPeak() {
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_WRITE, me.peak, address("5"), 1, 0, 0, 0)
+	sys(syscall.SYS_WRITE, me.peak, address("5"), 1, 0)
 }
 
 // address is that of a string constant, which must bring its own zero byte.
@@ -255,40 +270,35 @@ func address(s string) uintptr {
 //go:nosplit
 //go:norace
 func orphaned() bool {
-	ppid, _, _ := syscall.RawSyscall6(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
-	return ppid != me.parent
+	return sys(syscall.SYS_GETPPID, 0, 0, 0, 0) != int(me.parent)
 }
 
 //go:nosplit
 //go:norace
 func exit(code uintptr) {
 	for {
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_EXIT_GROUP, code, 0, 0, 0, 0, 0)
+		sys(syscall.SYS_EXIT_GROUP, code, 0, 0, 0)
 	}
 }
 
-// open returns an impossible descriptor on failure.
+// open returns a number that is no descriptor if it fails.
 //
 //go:nosplit
 //go:norace
 func open(dir, name, flags uintptr) uintptr {
-	fd, _, e := syscall.RawSyscall6(syscall.SYS_OPENAT, dir, name, flags|syscall.O_CLOEXEC, 0, 0, 0)
-	if e != 0 {
-		return ^uintptr(0)
-	}
-	return fd
+	return uintptr(sys(syscall.SYS_OPENAT, dir, name, flags|syscall.O_CLOEXEC, 0))
 }
 
 //go:nosplit
 //go:norace
 func kill(pid uintptr) {
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+	sys(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0)
 }
 
 //go:nosplit
 //go:norace
 func now() int64 {
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&me.clock)), 0, 0, 0, 0)
+	sys(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&me.clock)), 0, 0)
 	return me.clock.Sec*second + me.clock.Nsec
 }
 
@@ -299,9 +309,9 @@ func now() int64 {
 //go:nosplit
 //go:norace
 func say() {
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_GETRUSAGE, rusageSelf, uintptr(unsafe.Pointer(&me.floor)), 0, 0, 0, 0)
+	sys(syscall.SYS_GETRUSAGE, rusageSelf, uintptr(unsafe.Pointer(&me.floor)), 0, 0)
 	me.reply.floor = me.floor.Maxrss << 10
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_SENDTO, sockFD, uintptr(unsafe.Pointer(&me.reply)), unsafe.Sizeof(me.reply), msgNoSignal, 0, 0)
+	sys(syscall.SYS_SENDTO, sockFD, uintptr(unsafe.Pointer(&me.reply)), unsafe.Sizeof(me.reply), msgNoSignal)
 	me.reply = reply{}
 }
 
@@ -326,8 +336,7 @@ func killedRunning() bool {
 //go:norace
 func signals() {
 	for {
-		_, _, e := syscall.RawSyscall6(syscall.SYS_READ, me.signal, uintptr(unsafe.Pointer(&me.text)), signalfdInfo, 0, 0, 0)
-		if e != 0 {
+		if sys(syscall.SYS_READ, me.signal, uintptr(unsafe.Pointer(&me.text)), signalfdInfo, 0) < 0 {
 			return
 		}
 		if me.text[0] == byte(syscall.SIGCHLD) {
@@ -347,8 +356,7 @@ func reap() {
 	for {
 		const pidWord = 4
 		me.info[pidWord] = 0
-		_, _, e := syscall.RawSyscall6(syscall.SYS_WAITID, pAll, 0, uintptr(unsafe.Pointer(&me.info)), wExited|wNoHang|wNoWait, 0, 0)
-		if e != 0 {
+		if sys(syscall.SYS_WAITID, pAll, 0, uintptr(unsafe.Pointer(&me.info)), wExited|wNoHang|wNoWait) < 0 {
 			me.children = false
 			return
 		}
@@ -367,7 +375,7 @@ func reap() {
 		} else {
 			i = ownerOf(pid)
 		}
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_WAIT4, pid, uintptr(unsafe.Pointer(&me.status)), 0, uintptr(unsafe.Pointer(&me.usage)), 0, 0)
+		sys(syscall.SYS_WAIT4, pid, uintptr(unsafe.Pointer(&me.status)), 0, uintptr(unsafe.Pointer(&me.usage)))
 		if i < 0 {
 			continue
 		}
@@ -406,7 +414,7 @@ func mainOf(pid uintptr) int {
 //go:nosplit
 //go:norace
 func ownerOf(pid uintptr) int {
-	group, _, _ := syscall.RawSyscall6(syscall.SYS_GETPGID, pid, 0, 0, 0, 0, 0)
+	group := uintptr(sys(syscall.SYS_GETPGID, pid, 0, 0, 0))
 	first := -1
 	for i := range me.slots {
 		s := &me.slots[i]
@@ -486,8 +494,7 @@ func settle() {
 //go:nosplit
 //go:norace
 func groupGone(pid uintptr) bool {
-	_, _, e := syscall.RawSyscall6(syscall.SYS_KILL, -pid, 0, 0, 0, 0, 0)
-	return e == syscall.ESRCH
+	return sys(syscall.SYS_KILL, -pid, 0, 0, 0) == -int(syscall.ESRCH)
 }
 
 //go:nosplit
@@ -508,60 +515,50 @@ func finish(i int, stuck uint32) {
 	say()
 }
 
-// handle reads one request and acts on it.
+// receive reads a request and returns its size, or 0 if there is none after all.
 //
 //go:nosplit
 //go:norace
-func handle() {
+func receive() int {
 	me.given = 0
-	got, e := receive(0, msgDontWait)
-	if e == syscall.EAGAIN || e == syscall.EINTR {
-		return
-	}
-	if e != 0 || got == 0 {
-		shutdown()
+	got := another(0, msgDontWait)
+	if got == -int(syscall.EAGAIN) || got == -int(syscall.EINTR) {
+		return 0
 	}
 	h := (*request)(unsafe.Pointer(&sent))
-	for got < h.size {
-		n, e := receive(got, 0)
-		if e != 0 || n == 0 {
-			shutdown()
+	for got > 0 && got < int(h.size) {
+		n := another(got, 0)
+		if n <= 0 {
+			got = n
+			break
 		}
 		got += n
 	}
-	switch h.kind {
-	case askKill:
-		end(h)
-	case askRun:
-		run(h)
+	if got <= 0 {
+		shutdown()
 	}
-	if got > packet {
-		shrink()
-	}
+	return got
 }
 
-// receive appends a packet to the request.
+// another appends a packet to the request.
 //
 //go:nosplit
 //go:norace
-func receive(offset uint64, flags uintptr) (uint64, syscall.Errno) {
+func another(offset int, flags uintptr) int {
 	me.iov[0] = uintptr(unsafe.Pointer(&sent)) + uintptr(offset)
 	me.iov[1] = packet
 	me.head.iov, me.head.iovlen = uintptr(unsafe.Pointer(&me.iov)), 1
 	me.head.control, me.head.size = uintptr(unsafe.Pointer(&me.cmsg)), uint64(unsafe.Sizeof(me.cmsg))
-	n, _, e := syscall.RawSyscall6(syscall.SYS_RECVMSG, sockFD, uintptr(unsafe.Pointer(&me.head)), flags|msgCmsgCloexec, 0, 0, 0)
-	if e != 0 {
-		return 0, e
-	}
+	n := sys(syscall.SYS_RECVMSG, sockFD, uintptr(unsafe.Pointer(&me.head)), flags|msgCmsgCloexec, 0)
 	const header = 16
-	if me.head.size > header {
+	if n > 0 && me.head.size > header {
 		me.given = int(me.cmsg[0]-header) / 4
 		list := (*[maxFDs]int32)(unsafe.Pointer(&me.cmsg[2]))
 		for i := 0; i < me.given; i++ {
 			me.fds[i] = list[i]
 		}
 	}
-	return uint64(n), 0
+	return n
 }
 
 // shrink undoes what a large request did to this process, and to the peak that
@@ -573,7 +570,7 @@ func shrink() {
 	const mask = largestPage - 1
 	low := (uintptr(unsafe.Pointer(&sent)) + packet + mask) &^ mask
 	high := (uintptr(unsafe.Pointer(&sent)) + maxRequest) &^ mask
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_MADVISE, low, high-low, madvDontNeed, 0, 0, 0)
+	sys(syscall.SYS_MADVISE, low, high-low, madvDontNeed, 0)
 	forgetPeak()
 }
 
@@ -597,20 +594,20 @@ func run(h *request) {
 	i := int(h.slot)
 	s := &me.slots[i]
 	s.start = now()
-	pid, e := start(h)
+	pid := start(h)
 	for i := 0; i < me.given; i++ {
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_CLOSE, uintptr(me.fds[i]), 0, 0, 0, 0, 0)
+		sys(syscall.SYS_CLOSE, uintptr(me.fds[i]), 0, 0, 0)
 	}
-	if e != 0 {
+	if pid < 0 {
 		me.reply.kind = sayFailed
 		me.reply.slot, me.reply.seq = h.slot, h.seq
-		me.reply.stage, me.reply.errno = page.stage, int32(e)
+		me.reply.stage, me.reply.errno = me.stage, int32(-pid)
 		say()
 		return
 	}
 	s.seq = h.seq
 	s.keep = h.keep != 0
-	s.pid = pid
+	s.pid = uintptr(pid)
 	s.state = running
 	me.running++
 	page.pids[i] = int32(pid)
@@ -621,31 +618,30 @@ func run(h *request) {
 //
 //go:nosplit
 //go:norace
-func start(h *request) (uintptr, syscall.Errno) {
+func start(h *request) int {
 	base := uint64(uintptr(unsafe.Pointer(&sent)))
-	table := h.argv / 8
-	for i := table; i < table+h.words; i++ {
+	for i := h.argv / 8; i < h.argv/8+h.words; i++ {
 		if sent[i] != 0 {
 			sent[i] += base
 		}
 	}
-	page.stage, page.errno = 0, 0
-	pid, errno := vfork(forkFlags)
-	if pid == 0 && errno == 0 {
+	me.stage, me.errno = 0, 0
+	pid := vfork()
+	if pid == 0 {
 		child(h)
 	}
 	if page.thp != 0 {
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0, 0, 0)
+		sys(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0)
 	}
-	if errno != 0 {
-		page.stage = stageFork
-		return 0, syscall.Errno(errno)
+	if pid < 0 {
+		me.stage = stageFork
+		return pid
 	}
-	if page.errno != 0 {
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_WAIT4, pid, 0, 0, 0, 0, 0)
-		return 0, syscall.Errno(page.errno)
+	if me.errno != 0 {
+		sys(syscall.SYS_WAIT4, uintptr(pid), 0, 0, 0)
+		return -int(me.errno)
 	}
-	return pid, 0
+	return pid
 }
 
 // child runs in the forked process, on the launcher's stack and memory while
@@ -656,25 +652,33 @@ func start(h *request) (uintptr, syscall.Errno) {
 //go:noinline
 func child(h *request) {
 	base := uintptr(unsafe.Pointer(&sent))
-	if _, _, e := syscall.RawSyscall6(syscall.SYS_SETPGID, 0, 0, 0, 0, 0, 0); e != 0 {
-		fail(stageGroup, e)
-	}
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetPDeathSig, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
-	if ppid, _, _ := syscall.RawSyscall6(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0); ppid != me.pid {
+	must(stageGroup, sys(syscall.SYS_SETPGID, 0, 0, 0, 0))
+	sys(syscall.SYS_PRCTL, prSetPDeathSig, uintptr(syscall.SIGKILL), 0, 0)
+	if sys(syscall.SYS_GETPPID, 0, 0, 0, 0) != int(me.pid) {
 		exit(1)
 	}
 	if page.thp != 0 {
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetTHPDisable, 0, 0, 0, 0, 0)
+		sys(syscall.SYS_PRCTL, prSetTHPDisable, 0, 0, 0)
 	}
 	arrange(h)
 	if h.dir != 0 {
-		if _, _, e := syscall.RawSyscall6(syscall.SYS_CHDIR, base+uintptr(h.dir), 0, 0, 0, 0, 0); e != 0 {
-			fail(stageDir, e)
-		}
+		must(stageDir, sys(syscall.SYS_CHDIR, base+uintptr(h.dir), 0, 0, 0))
 	}
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&me.mask.initial)), 0, 8, 0, 0)
-	_, _, e := syscall.RawSyscall6(syscall.SYS_EXECVE, base+uintptr(h.path), base+uintptr(h.argv), base+uintptr(h.envp), 0, 0, 0)
-	fail(stageExec, e)
+	sys(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&me.mask.initial)), 0, 8)
+	must(stageExec, sys(syscall.SYS_EXECVE, base+uintptr(h.path), base+uintptr(h.argv), base+uintptr(h.envp), 0))
+}
+
+// must ends the forked process if a step has failed, and leaves the reason to the
+// launcher in the memory that they share.
+//
+//go:nosplit
+//go:norace
+func must(stage int32, result int) int {
+	if result < 0 {
+		me.stage, me.errno = stage, int32(-result)
+		exit(127)
+	}
+	return result
 }
 
 // arrange puts the passed descriptors in place. Whatever else is open in the
@@ -683,8 +687,7 @@ func child(h *request) {
 //go:nosplit
 //go:norace
 func arrange(h *request) {
-	count := 0
-	top := 0
+	count, top := 0, 0
 	for i := 0; i < maxFDs; i++ {
 		if h.given>>uint(i)&1 != 0 {
 			count++
@@ -693,35 +696,20 @@ func arrange(h *request) {
 	}
 	if count != me.given {
 		// The kernel passes on as many as the limit allows.
-		fail(stageFiles, syscall.EMFILE)
+		must(stageFiles, -int(syscall.EMFILE))
 	}
 	for i := 0; i < count; i++ {
 		me.moved[i] = me.fds[i]
-		if int(me.fds[i]) >= top {
-			continue
+		if int(me.fds[i]) < top {
+			me.moved[i] = int32(must(stageFiles, sys(syscall.SYS_FCNTL, uintptr(me.fds[i]), fDupFDCloexec, uintptr(top), 0)))
 		}
-		fd, _, e := syscall.RawSyscall6(syscall.SYS_FCNTL, uintptr(me.fds[i]), fDupFDCloexec, uintptr(top), 0, 0, 0)
-		if e != 0 {
-			fail(stageFiles, e)
-		}
-		me.moved[i] = int32(fd)
 	}
 	for i, next := 0, 0; i < top; i++ {
-		if h.given>>uint(i)&1 == 0 {
-			continue
+		if h.given>>uint(i)&1 != 0 {
+			must(stageFiles, sys(syscall.SYS_DUP3, uintptr(me.moved[next]), uintptr(i), 0, 0))
+			next++
 		}
-		if _, _, e := syscall.RawSyscall6(syscall.SYS_DUP3, uintptr(me.moved[next]), uintptr(i), 0, 0, 0, 0); e != 0 {
-			fail(stageFiles, e)
-		}
-		next++
 	}
-}
-
-//go:nosplit
-//go:norace
-func fail(stage int32, e syscall.Errno) {
-	page.stage, page.errno = stage, int32(e)
-	exit(127)
 }
 
 // killChildren kills every process whose parent is the launcher. As it is
@@ -730,18 +718,18 @@ func fail(stage int32, e syscall.Errno) {
 //go:nosplit
 //go:norace
 func killChildren() {
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_LSEEK, me.proc, 0, 0, 0, 0, 0)
+	sys(syscall.SYS_LSEEK, me.proc, 0, 0, 0)
 	for {
-		n, _, e := syscall.RawSyscall6(syscall.SYS_GETDENTS64, me.proc, uintptr(unsafe.Pointer(&me.entries)), unsafe.Sizeof(me.entries), 0, 0, 0)
-		if e != 0 || n == 0 {
+		n := sys(syscall.SYS_GETDENTS64, me.proc, uintptr(unsafe.Pointer(&me.entries)), unsafe.Sizeof(me.entries), 0)
+		if n <= 0 {
 			return
 		}
 		const sizeAt, nameAt = 16, 19
-		for at := uintptr(0); at < n; {
+		for at := 0; at < n; {
 			if pid := number(at + nameAt); pid != 0 && parentOf(at+nameAt) == me.pid {
 				kill(pid)
 			}
-			at += uintptr(me.entries[at+sizeAt]) | uintptr(me.entries[at+sizeAt+1])<<8
+			at += int(me.entries[at+sizeAt]) | int(me.entries[at+sizeAt+1])<<8
 		}
 	}
 }
@@ -750,7 +738,7 @@ func killChildren() {
 //
 //go:nosplit
 //go:norace
-func number(at uintptr) uintptr {
+func number(at int) uintptr {
 	n := uintptr(0)
 	for ; me.entries[at] != 0; at++ {
 		if me.entries[at] < '0' || me.entries[at] > '9' {
@@ -765,7 +753,7 @@ func number(at uintptr) uintptr {
 //
 //go:nosplit
 //go:norace
-func parentOf(at uintptr) uintptr {
+func parentOf(at int) uintptr {
 	n := 0
 	for ; me.entries[at] != 0; at++ {
 		me.text[n] = me.entries[at]
@@ -776,18 +764,15 @@ func parentOf(at uintptr) uintptr {
 		n++
 	}
 	fd := open(me.proc, uintptr(unsafe.Pointer(&me.text)), 0)
-	got, _, e := syscall.RawSyscall6(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&me.text)), unsafe.Sizeof(me.text), 0, 0, 0)
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
-	if e != 0 {
-		return 0
-	}
+	got := sys(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&me.text)), unsafe.Sizeof(me.text), 0)
+	sys(syscall.SYS_CLOSE, fd, 0, 0, 0)
 	// The second field is a name that may itself contain parentheses.
-	i := int(got) - 1
+	i := got - 1
 	for i > 0 && me.text[i] != ')' {
 		i--
 	}
 	parent := uintptr(0)
-	for i += len(") S "); i < int(got) && me.text[i] >= '0' && me.text[i] <= '9'; i++ {
+	for i += len(") S "); i < got && me.text[i] >= '0' && me.text[i] <= '9'; i++ {
 		parent = parent*10 + uintptr(me.text[i]-'0')
 	}
 	return parent
@@ -808,8 +793,8 @@ func shutdown() {
 	me.search = now() + grace
 	for {
 		for {
-			pid, _, e := syscall.RawSyscall6(syscall.SYS_WAIT4, ^uintptr(0), 0, wNoHang, 0, 0, 0)
-			if e != 0 {
+			pid := sys(syscall.SYS_WAIT4, ^uintptr(0), 0, wNoHang, 0)
+			if pid < 0 {
 				exit(0)
 			}
 			if pid == 0 {
@@ -825,7 +810,7 @@ func shutdown() {
 			me.search = t + again
 		}
 		me.timeout.Sec, me.timeout.Nsec = 0, millisecond
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&me.poll[1])), 1, uintptr(unsafe.Pointer(&me.timeout)), 0, 0, 0)
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_READ, me.signal, uintptr(unsafe.Pointer(&me.text)), signalfdInfo, 0, 0, 0)
+		sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&me.poll[1])), 1, uintptr(unsafe.Pointer(&me.timeout)), 0)
+		sys(syscall.SYS_READ, me.signal, uintptr(unsafe.Pointer(&me.text)), signalfdInfo, 0)
 	}
 }

@@ -4,7 +4,6 @@ package spawn
 
 import (
 	"bytes"
-	"io"
 	"os"
 	"strconv"
 	"sync"
@@ -147,7 +146,7 @@ func readProc(buffer []byte, pid int, file string) []byte {
 	}
 	defer syscall.Close(fd)
 	n, err := syscall.Read(fd, buffer)
-	if err != nil && err != io.EOF {
+	if err != nil {
 		return nil
 	}
 	return buffer[:n]
