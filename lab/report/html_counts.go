@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/assaylab/assay/lab/analysis"
 	"github.com/assaylab/assay/lab/ledger"
@@ -161,7 +160,6 @@ func usage(run *ledger.Run) map[[2]string]trial.Usage {
 		u := all[k]
 		u.User += o.Usage.User
 		u.System += o.Usage.System
-		u.Wall += max(o.Usage.Wall, time.Duration(0))
 		u.Switches += o.Usage.Switches
 		u.Faults += o.Usage.Faults
 		all[k] = u

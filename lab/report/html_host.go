@@ -14,7 +14,6 @@ import (
 
 // pageHost is the state of the machine over the run.
 type pageHost struct {
-	Worst    string
 	Windows  string
 	Charts   []pageFigure
 	Breaches []pageBreach
@@ -41,10 +40,10 @@ var drawnProbes = []string{"foreign_cpu", "load_per_cpu", "psi_cpu", "psi_io", "
 
 func newPageHost(s *Source, room *pageRoom) *pageHost {
 	h := s.Results.Host
-	v := &pageHost{Worst: h.Worst}
+	v := &pageHost{}
 	for i, b := range h.Breaches {
 		if i == pageRows {
-			v.More = leftOut(len(h.Breaches)-i, "breach")
+			v.More = leftOut(len(h.Breaches)-i, "broken limit")
 			break
 		}
 		v.Breaches = append(v.Breaches, pageBreach{b.Probe, b.Action, shorten(b.First), thousands(strconv.Itoa(b.Times))})
@@ -181,8 +180,7 @@ func (t *timeline) plot(id, probe string, limits []protocol.Limit) hostPlot {
 			breaches++
 		}
 	}
-	c.desc = fmt.Sprintf("%s, from %s to %s; %d unavailable; %s of a limit. ", counted(len(c.readings), "reading"), num(lo), num(hi), missing, counted(breaches, "breach"))
-	c.desc = strings.Replace(c.desc, "breachs", "breaches", 1)
+	c.desc = fmt.Sprintf("%s, from %s to %s; %d unavailable; a limit was broken %s. ", counted(len(c.readings), "reading"), num(lo), num(hi), missing, counted(breaches, "time"))
 	for _, l := range limits {
 		if l.Probe != probe {
 			continue

@@ -147,12 +147,15 @@ func (v *pagePrimaryCell) sentence(f *figure, pr *analysis.Primary) string {
 	if v.Missing != "" {
 		return in + "there is no answer: " + v.Missing + "."
 	}
-	s := fmt.Sprintf("%s%s has %s where %s has %s (mean ± standard deviation of %s).", in, pr.Treatment, v.Treat, s0(f.ref.Arm), v.Ref, counted(v.N, "round"))
+	s := fmt.Sprintf("%s%s has %s where %s has %s (mean ± standard deviation of %s).", in, pr.Treatment, v.Treat, armWord(f.ref.Arm), v.Ref, counted(v.N, "round"))
 	what := "The difference is "
 	if pr.Test == protocol.TestMannWhitney {
 		what = "The shift is "
 	}
-	s += fmt.Sprintf(" %s%s with a %s %% interval of %s", what, v.Diff, num(100*float64(f.primary.CI.Level)), v.DiffCI)
+	s += " " + what + v.Diff
+	if level := float64(f.primary.CI.Level); finite(level) {
+		s += fmt.Sprintf(" with a %s %% interval of %s", num(100*level), v.DiffCI)
+	}
 	if v.Change != none {
 		s += ", a change of " + v.Change
 	}
@@ -166,8 +169,8 @@ func (v *pagePrimaryCell) sentence(f *figure, pr *analysis.Primary) string {
 	return s + "."
 }
 
-// s0 is the arm's name, or a word where the results have no such arm.
-func s0(arm string) string {
+// armWord is the arm's name, or a word where the results have no such arm.
+func armWord(arm string) string {
 	if arm == "" {
 		return "the reference"
 	}

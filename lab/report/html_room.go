@@ -8,7 +8,8 @@ import (
 // Bounds of the page. A protocol may have ten thousand cells; a page of that
 // size would help nobody, and what is left out stands in the CSV.
 const (
-	pageFigureBytes   = 2_300_000 // of all charts and the tables beside them
+	pageFigureBytes   = 2_100_000 // of all charts and the tables beside them
+	pageTableBytes    = 400_000   // of tables that go on once there is no room for charts
 	pageProtocolBytes = 120_000   // of the frozen protocol
 	pageRows          = 240       // of one table
 	pageItems         = 40        // of one list
@@ -29,7 +30,10 @@ func (r *pageRoom) id() string {
 	return "f" + strconv.Itoa(r.charts)
 }
 
+// full says that no further chart is drawn; spent, that no further table is.
 func (r *pageRoom) full() bool { return r.left <= 0 }
+
+func (r *pageRoom) spent() bool { return r.left <= -pageTableBytes }
 
 func (r *pageRoom) take(n int) { r.left -= n }
 

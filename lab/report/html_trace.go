@@ -35,8 +35,8 @@ func newPageTrace(s *Source) []pageStep {
 		// guard does so when it fires.
 		v.Fired = t.Result == "true" && t.Outcome == s.Verdict.Outcome && (t.Guard || t.Note == "")
 		v.Faded = v.Faded || !t.Guard && t.Note != ""
-		if v.Fired {
-			v.Note = "" // it is the verdict's why, which the page has said
+		if v.Fired || t.Result == "not reached" {
+			v.Note = "" // the verdict's why, which the page has said, or the result once more
 		}
 		all = append(all, v)
 	}

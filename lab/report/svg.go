@@ -41,7 +41,14 @@ func (d *drawing) path(class, data string) {
 func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
 	var p pen
 	p.move(x1, y1)
-	p.line(x2, y2)
+	switch {
+	case y1 == y2:
+		p.across(x2)
+	case x1 == x2:
+		p.down(y2)
+	default:
+		p.line(x2, y2)
+	}
 	d.path(class, p.String())
 }
 
@@ -83,9 +90,15 @@ func px(x float64) string {
 }
 
 // pen writes the data of a path.
-type pen struct{ strings.Builder }
+type pen struct {
+	strings.Builder
+	coarse bool // whole pixels: a page of many thousand points shows no more, and is a third smaller
+}
 
 func (p *pen) pair(command string, x, y float64) {
+	if p.coarse {
+		x, y = math.Round(x), math.Round(y)
+	}
 	p.WriteString(command)
 	p.WriteString(px(x))
 	if y = math.Round(y*10) / 10; !math.Signbit(y) || y == 0 {
@@ -96,5 +109,12 @@ func (p *pen) pair(command string, x, y float64) {
 
 func (p *pen) move(x, y float64) { p.pair("M", x, y) }
 func (p *pen) line(x, y float64) { p.pair("L", x, y) }
-func (p *pen) across(x float64)  { p.WriteString("H" + px(x)) }
-func (p *pen) down(y float64)    { p.WriteString("V" + px(y)) }
+func (p *pen) across(x float64)  { p.along("H", x) }
+func (p *pen) down(y float64)    { p.along("V", y) }
+
+func (p *pen) along(command string, x float64) {
+	if p.coarse {
+		x = math.Round(x)
+	}
+	p.WriteString(command + px(x))
+}

@@ -53,25 +53,31 @@ func ecdfCurve(f frame, factor float64, sorted []float64) (string, [][2]float64)
 	if n == 0 {
 		return "", nil
 	}
-	var p pen
+	p := pen{coarse: n > manyMarks}
 	var points [][2]float64
-	p.move(f.x.at(sorted[0]*factor), f.y.at(0))
-	last := math.Inf(-1)
+	last, least := f.x.at(sorted[0]*factor), 0.5
+	if p.coarse {
+		least = 1
+	}
+	p.move(last, f.y.at(0))
+	height := f.y.at(0)
 	for i, v := range sorted {
-		x, y := f.x.at(v*factor), f.y.at(float64(i+1)/float64(n))
 		if i+1 < n && sorted[i+1] == v {
 			continue
 		}
-		// Steps closer than half a pixel cannot be seen; the next one draws them.
-		if x-last >= 0.5 || i+1 == n {
+		x, y := f.x.at(v*factor), f.y.at(float64(i+1)/float64(n))
+		// Steps within a pixel of each other are one.
+		if x-last >= least {
+			p.down(height)
 			p.across(x)
-			p.down(y)
 			last = x
 		}
+		height = y
 		if n <= fewSteps {
 			points = append(points, [2]float64{x, y})
 		}
 	}
+	p.down(height)
 	if n > fewSteps {
 		for _, share := range []float64{0.25, 0.5, 0.75} {
 			i := int(math.Ceil(share*float64(n))) - 1

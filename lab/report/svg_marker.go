@@ -22,13 +22,16 @@ const (
 	shapeBar
 )
 
+// manyMarks is the number of marks from which they are set to whole pixels.
+const manyMarks = 60
+
 // markers draws all marks of one series as a single path. r is half a mark's
 // size.
 func (d *drawing) markers(arm int, r float64, points [][2]float64) {
 	if len(points) == 0 {
 		return
 	}
-	var p pen
+	p := pen{coarse: len(points) > manyMarks}
 	shape := armShape(arm)
 	for _, at := range points {
 		p.mark(shape, at[0], at[1], r)

@@ -76,7 +76,7 @@ func (c roundsPlot) frame(lo, hi float64, rounds int) (f frame, factor float64, 
 }
 
 func (c roundsPlot) dots(d *drawing, f frame, factor float64, s plotSeries) {
-	var p pen
+	p := pen{coarse: len(s.values) > manyMarks}
 	var points [][2]float64
 	broken := true
 	for i, v := range s.values {

@@ -192,3 +192,15 @@ func wellFormed(t *testing.T, s string) {
 		}
 	}
 }
+
+// The curve must pass through every step, however close the steps are.
+func TestCurveReachesEveryStep(t *testing.T) {
+	f := frame{left: 0, right: 300, bottom: 100, y: axis{lo: 0, hi: 1, from: 100, to: 0}, x: axis{lo: 0, hi: 300, from: 0, to: 300}}
+	curve, points := ecdfCurve(f, 1, []float64{10, 10.2, 100, 100, 250})
+	if want := "M10 100V60H100V20H250V0"; curve != want {
+		t.Errorf("%s, want %s", curve, want)
+	}
+	if len(points) != 4 || points[3] != [2]float64{250, 0} {
+		t.Errorf("%v", points)
+	}
+}

@@ -1,0 +1,290 @@
+package consensus
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Keys of the log within the member's database.
+const (
+	logPrefix = 'l' // l, index: entry
+	metaHard  = "m\x00hard"
+	metaConf  = "m\x00conf"
+	metaApply = "m\x00applied" // applied index, last timestamp
+	metaFirst = "m\x00first"   // index and term that the log starts behind
+)
+
+// keepEntries is how many applied entries stay in the log for members that were
+// away; who was away longer gets a snapshot. The log is cut when it has twice as
+// many.
+const keepEntries = 4096
+
+// log is raft's storage: a mirror in memory, everything durable in pebble.
+type log struct {
+	*raft.MemoryStorage
+	db        *pebble.DB
+	write     *pebble.WriteOptions
+	applied   uint64
+	lastStamp uint64
+	conf      *pb.ConfState
+	snapshot  func() ([]byte, error)
+}
+
+func logKey(index uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{logPrefix}, index)
+}
+
+func openLog(db *pebble.DB, noSync bool) (*log, error) {
+	l := &log{MemoryStorage: raft.NewMemoryStorage(), db: db, write: pebble.Sync}
+	if noSync {
+		l.write = pebble.NoSync
+	}
+	if b, err := l.get(metaApply); err != nil {
+		return nil, err
+	} else if b != nil {
+		if len(b) != 16 {
+			return nil, fmt.Errorf("log: the applied index has %d bytes", len(b))
+		}
+		l.applied, l.lastStamp = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+	}
+	if b, err := l.get(metaConf); err != nil {
+		return nil, err
+	} else if b != nil {
+		l.conf = &pb.ConfState{}
+		if err := proto.Unmarshal(b, l.conf); err != nil {
+			return nil, fmt.Errorf("log: membership: %w", err)
+		}
+	}
+	if b, err := l.get(metaHard); err != nil {
+		return nil, err
+	} else if b != nil {
+		hs := &pb.HardState{}
+		if err := proto.Unmarshal(b, hs); err != nil {
+			return nil, fmt.Errorf("log: hard state: %w", err)
+		}
+		if err := l.SetHardState(hs); err != nil {
+			return nil, err
+		}
+	}
+	return l, l.load()
+}
+
+func (l *log) get(key string) ([]byte, error) {
+	v, closer, err := l.db.Get([]byte(key))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close()
+	return append([]byte(nil), v...), nil
+}
+
+// load reads the entries into memory.
+func (l *log) load() error {
+	first, term := uint64(0), uint64(0)
+	if b, err := l.get(metaFirst); err != nil {
+		return err
+	} else if len(b) == 16 {
+		first, term = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+	}
+	if first > 0 {
+		s := &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: proto.Uint64(first), Term: proto.Uint64(term), ConfState: l.conf}}
+		if err := l.ApplySnapshot(s); err != nil {
+			return err
+		}
+	}
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{logPrefix}, UpperBound: []byte{logPrefix + 1}})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	var entries []*pb.Entry
+	want := first + 1
+	for it.First(); it.Valid(); it.Next() {
+		e := &pb.Entry{}
+		if err := proto.Unmarshal(it.Value(), e); err != nil {
+			return fmt.Errorf("log: entry at %x: %w", it.Key(), err)
+		}
+		if e.GetIndex() < want {
+			continue
+		}
+		if e.GetIndex() != want {
+			return fmt.Errorf("log: entry %d is missing, the next is %d", want, e.GetIndex())
+		}
+		if len(e.GetData()) >= stampHeader {
+			l.lastStamp = max(l.lastStamp, binary.BigEndian.Uint64(e.GetData()))
+		}
+		want++
+		entries = append(entries, e)
+	}
+	if err := it.Error(); err != nil {
+		return err
+	}
+	if l.applied >= want {
+		return fmt.Errorf("log: entries up to %d were applied and the log ends at %d", l.applied, want-1)
+	}
+	return l.MemoryStorage.Append(entries)
+}
+
+// bootstrap writes the membership into a new log.
+func (l *log) bootstrap(members []uint64) error {
+	if l.conf != nil {
+		return nil
+	}
+	l.conf = &pb.ConfState{Voters: members}
+	b, err := proto.Marshal(l.conf)
+	if err != nil {
+		return err
+	}
+	return l.db.Set([]byte(metaConf), b, l.write)
+}
+
+// InitialState is raft's.
+func (l *log) InitialState() (*pb.HardState, *pb.ConfState, error) {
+	hs, _, err := l.MemoryStorage.InitialState()
+	return hs, l.conf, err
+}
+
+// append writes entries and hard state, and syncs them if raft asks for it. It
+// returns only when they are as durable as that.
+func (l *log) append(hs *pb.HardState, entries []*pb.Entry, sync bool) error {
+	if raft.IsEmptyHardState(hs) && len(entries) == 0 {
+		return nil
+	}
+	b := l.db.NewBatch()
+	defer b.Close()
+	if !raft.IsEmptyHardState(hs) {
+		v, err := proto.Marshal(hs)
+		if err != nil {
+			return err
+		}
+		if err := b.Set([]byte(metaHard), v, nil); err != nil {
+			return err
+		}
+	}
+	if len(entries) > 0 {
+		// What stood behind the first new entry was of a leader that lost.
+		last, err := l.LastIndex()
+		if err != nil {
+			return err
+		}
+		if from := entries[0].GetIndex(); from <= last {
+			if err := b.DeleteRange(logKey(from), logKey(last+1), nil); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range entries {
+		v, err := proto.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if err := b.Set(logKey(e.GetIndex()), v, nil); err != nil {
+			return err
+		}
+	}
+	how := pebble.NoSync
+	if sync {
+		how = l.write
+	}
+	if err := b.Commit(how); err != nil {
+		return err
+	}
+	if !raft.IsEmptyHardState(hs) {
+		if err := l.SetHardState(hs); err != nil {
+			return err
+		}
+	}
+	return l.MemoryStorage.Append(entries)
+}
+
+func (l *log) setApplied(b *pebble.Batch, index, stamp uint64) error {
+	l.applied, l.lastStamp = index, stamp
+	v := binary.BigEndian.AppendUint64(nil, index)
+	return b.Set([]byte(metaApply), binary.BigEndian.AppendUint64(v, stamp), nil)
+}
+
+// compact cuts the log behind what members that were away may still ask for.
+func (l *log) compact(applied uint64) error {
+	first, err := l.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if applied < first+2*keepEntries {
+		return nil
+	}
+	cut := applied - keepEntries
+	term, err := l.Term(cut)
+	if err != nil {
+		return err
+	}
+	b := l.db.NewBatch()
+	defer b.Close()
+	if err := l.setFirst(b, cut, term); err != nil {
+		return err
+	}
+	if err := b.DeleteRange(logKey(0), logKey(cut+1), nil); err != nil {
+		return err
+	}
+	if err := b.Commit(pebble.NoSync); err != nil {
+		return err
+	}
+	return l.Compact(cut)
+}
+
+func (l *log) setFirst(b *pebble.Batch, index, term uint64) error {
+	v := binary.BigEndian.AppendUint64(nil, index)
+	return b.Set([]byte(metaFirst), binary.BigEndian.AppendUint64(v, term), nil)
+}
+
+// Snapshot is raft's: the whole state as of the last applied entry. The loop
+// calls it through raft, so that the state does not move meanwhile.
+func (l *log) Snapshot() (*pb.Snapshot, error) {
+	state, err := l.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	term, err := l.Term(l.applied)
+	if err != nil {
+		return nil, err
+	}
+	data := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(state)), l.lastStamp)
+	return &pb.Snapshot{
+		Data:     append(data, state...),
+		Metadata: &pb.SnapshotMetadata{Index: proto.Uint64(l.applied), Term: proto.Uint64(term), ConfState: l.conf},
+	}, nil
+}
+
+func openSnapshot(data []byte) (state []byte, stamp uint64, err error) {
+	if len(data) < 8 {
+		return nil, 0, fmt.Errorf("a snapshot of %d bytes", len(data))
+	}
+	return data[8:], binary.BigEndian.Uint64(data), nil
+}
+
+// reset replaces the log by the snapshot whose state is in the batch, and syncs.
+func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, stamp uint64) error {
+	meta := s.GetMetadata()
+	if err := b.DeleteRange([]byte{logPrefix}, []byte{logPrefix + 1}, nil); err != nil {
+		return err
+	}
+	if err := l.setFirst(b, meta.GetIndex(), meta.GetTerm()); err != nil {
+		return err
+	}
+	if err := l.setApplied(b, meta.GetIndex(), stamp); err != nil {
+		return err
+	}
+	if err := b.Commit(l.write); err != nil {
+		return err
+	}
+	// The mirror keeps no state, only where the log now starts.
+	return l.ApplySnapshot(&pb.Snapshot{Metadata: meta})
+}

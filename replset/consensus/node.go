@@ -1,0 +1,641 @@
+// Package consensus agrees on entries: raft with a durable log, on top of
+// go.etcd.io/raft. It knows terms, roles and indexes; it must never know what an
+// entry means, which is its Machine's affair.
+//
+// # One turn of the loop
+//
+// A single goroutine owns the raft state machine. It takes in messages, ticks
+// and proposals, and then, for what raft says is ready:
+//
+//  1. A leader sends its messages. (It may do so before its own log is on disk:
+//     its own vote for an entry is counted only after step 3. Raft thesis
+//     10.2.1.)
+//  2. New entries and the hard state go to the log in one batch.
+//  3. The batch is synced, unless only the commit index moved.
+//  4. A member that is no leader sends its messages: an acknowledgement never
+//     leaves before what it acknowledges is on disk.
+//  5. Committed entries are applied in order, in one batch with the applied index,
+//     unsynced: they can be applied again from the log.
+//  6. Who waits for them is told.
+//
+// Everything that arrives while the loop is in step 3 is taken in together on
+// the next turn, so that syncs are shared by whatever waits: group commit
+// without a timer.
+//
+// # Invariants
+//
+//  1. What a member acknowledges, it has synced (step 3 before 4).
+//  2. Applying is a function of the log: entries in order, each once. The applied
+//     index is in the batch of its effects.
+//  3. A proposal is answered once: applied, refused before it entered the log, or
+//     ErrUnknown, when this member stopped being leader of the term in which the
+//     proposal was made. After ErrUnknown it may still be applied.
+//  4. Timestamps grow along the log, also across terms: each is above the last
+//     one in the proposer's log.
+//  5. A linearizable read waits until this member has applied everything that was
+//     committed when a majority, asked after the read began, still followed it.
+package consensus
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+var (
+	// ErrNotLeader is returned when this member is not the leader; nothing was
+	// proposed.
+	ErrNotLeader = errors.New("not the leader")
+	// ErrUnknown is returned when leadership was lost while a proposal was under
+	// way: it may or may not be applied.
+	ErrUnknown = errors.New("leadership was lost while the entry was under way; it may still be applied")
+	// ErrStopped is returned after Stop, or after the log could not be written.
+	ErrStopped = errors.New("the member has stopped")
+)
+
+// Entry is what a Machine applies.
+type Entry struct {
+	Index, Term uint64
+	Timestamp   uint64 // grows along the log; 0 for raft's own empty entries
+	Data        []byte // as it was proposed; nil for raft's own
+}
+
+// Machine is the state that entries build.
+type Machine interface {
+	// Apply adds the entry's effects to the batch. done, if not nil, is called
+	// once the batch is visible, with its result handed to whoever proposed.
+	// An error stops the member: its state can no longer follow the log.
+	Apply(b *pebble.Batch, e Entry) (result any, err error)
+	// Visible is called after a batch of entries up to e has become visible.
+	Visible(e Entry)
+	// Snapshot is the whole state.
+	Snapshot() ([]byte, error)
+	// Restore replaces the whole state within the batch.
+	Restore(b *pebble.Batch, snapshot []byte) error
+}
+
+// Options configure a member. All fields but the last three must be set.
+type Options struct {
+	ID      uint64
+	Members []uint64 // all of the set, this one included
+	DB      *pebble.DB
+	Machine Machine
+	Send    func(to uint64, msg []byte)
+	Now     func() time.Time
+	OnRole  func(Role) // called from the loop; must not block
+
+	Tick           time.Duration // raft's unit of time
+	ElectionTicks  int
+	HeartbeatTicks int
+
+	NoSync bool        // do not sync the log: for tests that do not crash
+	Logger raft.Logger // nil discards
+}
+
+// Role is what a member knows of its place.
+type Role struct {
+	Term   uint64
+	Leader uint64 // 0 is none known
+	// Ready says that this member leads and has applied an entry of its own
+	// term, so that it knows everything that was committed before.
+	Ready bool
+}
+
+// Node is one member's part in the agreement.
+type Node struct {
+	o      Options
+	raw    *raft.RawNode
+	log    *log
+	events chan func()
+	stop   chan struct{}
+	done   chan struct{}
+	once   sync.Once
+	fail   error
+
+	// Of the loop.
+	pending   map[uint64]*proposal
+	nextID    uint64
+	reads     map[uint64]*read
+	waiting   []*read // confirmed, not yet applied far enough
+	lastStamp uint64
+	applied   uint64
+	role      Role
+
+	mu     sync.Mutex
+	shown  Role
+	latest uint64
+}
+
+type proposal struct {
+	term uint64
+	done chan outcome
+}
+
+type outcome struct {
+	entry  Entry
+	result any
+	err    error
+}
+
+type read struct {
+	index uint64
+	term  uint64
+	done  chan error
+}
+
+// stampHeader is in front of each proposed entry: timestamp, proposer, number.
+const stampHeader = 24
+
+// Start opens the log in o.DB and joins the set.
+func Start(o Options) (*Node, error) {
+	if o.Logger == nil {
+		o.Logger = discard{}
+	}
+	l, err := openLog(o.DB, o.NoSync)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.bootstrap(o.Members); err != nil {
+		return nil, err
+	}
+	n := &Node{
+		o: o, log: l, events: make(chan func(), 1024), stop: make(chan struct{}), done: make(chan struct{}),
+		pending: map[uint64]*proposal{}, reads: map[uint64]*read{}, applied: l.applied, lastStamp: l.lastStamp,
+	}
+	l.snapshot = o.Machine.Snapshot
+	n.raw, err = raft.NewRawNode(&raft.Config{
+		ID: o.ID, ElectionTick: o.ElectionTicks, HeartbeatTick: o.HeartbeatTicks, Storage: l, Applied: l.applied,
+		MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 256, MaxUncommittedEntriesSize: 1 << 28,
+		CheckQuorum: true, PreVote: true, ReadOnlyOption: raft.ReadOnlySafe,
+		DisableProposalForwarding: true, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.latest = l.applied
+	go n.loop()
+	return n, nil
+}
+
+// Stop ends the member's loop. It may be called more than once.
+func (n *Node) Stop() {
+	n.once.Do(func() { close(n.stop) })
+	<-n.done
+}
+
+// Err is why the member stopped by itself, nil if it did not.
+func (n *Node) Err() error {
+	select {
+	case <-n.done:
+		return n.fail
+	default:
+		return nil
+	}
+}
+
+// Role returns what the member knew at its last turn.
+func (n *Node) Role() Role {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.shown
+}
+
+// Applied returns the index of the last entry that is visible here.
+func (n *Node) Applied() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.latest
+}
+
+func (n *Node) post(ctx context.Context, f func()) error {
+	select {
+	case n.events <- f:
+		return nil
+	case <-n.done:
+		return n.stopped()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (n *Node) stopped() error {
+	if n.fail != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, n.fail)
+	}
+	return ErrStopped
+}
+
+// Receive takes in a message that another member's Send was given.
+func (n *Node) Receive(msg []byte) {
+	m := &pb.Message{}
+	if proto.Unmarshal(msg, m) != nil {
+		return
+	}
+	_ = n.post(context.Background(), func() {
+		// A message that raft refuses is a lost message.
+		_ = n.raw.Step(m)
+	})
+}
+
+// Propose enters data into the log and waits until it has been applied here.
+// It returns the entry and what Machine.Apply returned for it. Where ctx ends
+// first, the entry stays under way and the error wraps ctx.Err().
+func (n *Node) Propose(ctx context.Context, data []byte) (Entry, any, error) {
+	p := &proposal{done: make(chan outcome, 1)}
+	if err := n.post(ctx, func() { n.propose(p, data) }); err != nil {
+		return Entry{}, nil, err
+	}
+	select {
+	case out := <-p.done:
+		return out.entry, out.result, out.err
+	case <-ctx.Done():
+		return Entry{}, nil, ctx.Err()
+	case <-n.done:
+		select {
+		case out := <-p.done:
+			return out.entry, out.result, out.err
+		default:
+			return Entry{}, nil, fmt.Errorf("%w; %w", ErrUnknown, n.stopped())
+		}
+	}
+}
+
+func (n *Node) propose(p *proposal, data []byte) {
+	if n.role.Leader != n.o.ID {
+		p.done <- outcome{err: ErrNotLeader}
+		return
+	}
+	n.nextID++
+	stamp := max(n.lastStamp+1, uint64(n.o.Now().Unix())<<32|1)
+	b := make([]byte, stampHeader, stampHeader+len(data))
+	binary.BigEndian.PutUint64(b, stamp)
+	binary.BigEndian.PutUint64(b[8:], n.o.ID)
+	binary.BigEndian.PutUint64(b[16:], n.nextID)
+	if err := n.raw.Propose(append(b, data...)); err != nil {
+		p.done <- outcome{err: fmt.Errorf("%w: %w", ErrNotLeader, err)}
+		return
+	}
+	n.lastStamp = stamp
+	p.term = n.role.Term
+	n.pending[n.nextID] = p
+}
+
+// ReadIndex waits until a read on this member, made after it returns, sees
+// everything that was acknowledged anywhere before ReadIndex was called. It
+// returns ErrNotLeader on a member that does not lead, or no longer.
+func (n *Node) ReadIndex(ctx context.Context) error {
+	r := &read{done: make(chan error, 1)}
+	if err := n.post(ctx, func() { n.readIndex(r) }); err != nil {
+		return err
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-n.done:
+		return n.stopped()
+	}
+}
+
+func (n *Node) readIndex(r *read) {
+	if n.role.Leader != n.o.ID {
+		r.done <- ErrNotLeader
+		return
+	}
+	n.nextID++
+	r.term = n.role.Term
+	n.reads[n.nextID] = r
+	var rctx [8]byte
+	binary.BigEndian.PutUint64(rctx[:], n.nextID)
+	n.raw.ReadIndex(rctx[:])
+}
+
+// Campaign makes the member stand for election now.
+func (n *Node) Campaign(ctx context.Context) error {
+	return n.post(ctx, func() { _ = n.raw.Campaign() })
+}
+
+// Transfer asks the leader, which this member must be, to hand over to another;
+// to 0 means the one whose log is furthest. It returns once the attempt has
+// begun.
+func (n *Node) Transfer(ctx context.Context, to uint64) error {
+	done := make(chan error, 1)
+	err := n.post(ctx, func() {
+		if n.role.Leader != n.o.ID {
+			done <- ErrNotLeader
+			return
+		}
+		if to == 0 {
+			to = n.furthest()
+		}
+		if to == 0 {
+			done <- errors.New("no other member can take over")
+			return
+		}
+		n.raw.TransferLeader(to)
+		done <- nil
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-n.done:
+		return n.stopped()
+	}
+}
+
+// furthest is the reachable follower with the longest log, 0 if there is none.
+func (n *Node) furthest() uint64 {
+	st := n.raw.Status()
+	best, match := uint64(0), uint64(0)
+	for id, pr := range st.Progress {
+		if id != n.o.ID && pr.RecentActive && pr.Match >= match {
+			best, match = id, pr.Match
+		}
+	}
+	return best
+}
+
+func (n *Node) loop() {
+	ticker := time.NewTicker(n.o.Tick)
+	defer ticker.Stop()
+	defer close(n.done)
+	defer n.abandon()
+	for {
+		if err := n.turn(); err != nil {
+			n.fail = err
+			return
+		}
+		select {
+		case <-n.stop:
+			return
+		case <-ticker.C:
+			n.raw.Tick()
+		case f := <-n.events:
+			f()
+		}
+		// Whatever else has arrived belongs to the same turn and the same sync.
+		for more := true; more; {
+			select {
+			case f := <-n.events:
+				f()
+			case <-ticker.C:
+				n.raw.Tick()
+			default:
+				more = false
+			}
+		}
+	}
+}
+
+// abandon answers whoever still waits when the loop ends.
+func (n *Node) abandon() {
+	for id, p := range n.pending {
+		p.done <- outcome{err: fmt.Errorf("%w; %w", ErrUnknown, n.stopped())}
+		delete(n.pending, id)
+	}
+	for _, r := range n.reads {
+		r.done <- n.stopped()
+	}
+	for _, r := range n.waiting {
+		r.done <- n.stopped()
+	}
+}
+
+func (n *Node) turn() error {
+	for n.raw.HasReady() {
+		rd := n.raw.Ready()
+		if rd.SoftState != nil || !raft.IsEmptyHardState(rd.HardState) {
+			n.updateRole(rd)
+		}
+		leading := n.role.Leader == n.o.ID
+		if leading {
+			n.send(rd.Messages)
+		}
+		if rd.Snapshot != nil && !raft.IsEmptySnap(rd.Snapshot) {
+			if err := n.restore(rd.Snapshot); err != nil {
+				return err
+			}
+		}
+		if err := n.log.append(rd.HardState, rd.Entries, rd.MustSync); err != nil {
+			return fmt.Errorf("writing the log: %w", err)
+		}
+		n.noteStamps(rd.Entries)
+		if !leading {
+			n.send(rd.Messages)
+		}
+		if err := n.apply(rd.CommittedEntries); err != nil {
+			return err
+		}
+		n.readStates(rd.ReadStates)
+		n.raw.Advance(rd)
+	}
+	return nil
+}
+
+func (n *Node) send(msgs []*pb.Message) {
+	for _, m := range msgs {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			continue
+		}
+		n.o.Send(m.GetTo(), b)
+		if m.GetType() == pb.MsgSnap {
+			// Whether it arrived shows in the follower's next answer; raft only
+			// has to stop waiting for a report.
+			n.raw.ReportSnapshot(m.GetTo(), raft.SnapshotFinish)
+		}
+	}
+}
+
+func (n *Node) updateRole(rd raft.Ready) {
+	next := n.role
+	if rd.SoftState != nil {
+		next.Leader = rd.SoftState.Lead
+	}
+	if !raft.IsEmptyHardState(rd.HardState) {
+		next.Term = rd.HardState.GetTerm()
+	}
+	if next.Term != n.role.Term || next.Leader != n.o.ID {
+		next.Ready = false
+	}
+	if next == n.role {
+		return
+	}
+	n.role = next
+	n.settle()
+	n.show()
+}
+
+// settle answers proposals and reads of a term that this member no longer leads.
+func (n *Node) settle() {
+	gone := func(term uint64) bool { return n.role.Leader != n.o.ID || n.role.Term != term }
+	for id, p := range n.pending {
+		if gone(p.term) {
+			p.done <- outcome{err: ErrUnknown}
+			delete(n.pending, id)
+		}
+	}
+	for id, r := range n.reads {
+		if gone(r.term) {
+			r.done <- ErrNotLeader
+			delete(n.reads, id)
+		}
+	}
+	kept := n.waiting[:0]
+	for _, r := range n.waiting {
+		if gone(r.term) {
+			r.done <- ErrNotLeader
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	n.waiting = kept
+}
+
+func (n *Node) show() {
+	n.mu.Lock()
+	n.shown = n.role
+	n.mu.Unlock()
+	if n.o.OnRole != nil {
+		n.o.OnRole(n.role)
+	}
+}
+
+// noteStamps keeps the last timestamp of the log, so that a later leadership of
+// this member starts above it.
+func (n *Node) noteStamps(entries []*pb.Entry) {
+	for _, e := range entries {
+		if len(e.GetData()) >= stampHeader {
+			n.lastStamp = max(n.lastStamp, binary.BigEndian.Uint64(e.GetData()))
+		}
+	}
+}
+
+func (n *Node) apply(entries []*pb.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	b := n.o.DB.NewBatch()
+	defer b.Close()
+	type answer struct {
+		p   *proposal
+		out outcome
+	}
+	var answers []answer
+	var last Entry
+	for _, e := range entries {
+		if e.GetType() != pb.EntryNormal {
+			return fmt.Errorf("entry %d: membership changes are not in use", e.GetIndex())
+		}
+		entry := Entry{Index: e.GetIndex(), Term: e.GetTerm()}
+		if data := e.GetData(); len(data) >= stampHeader {
+			entry.Timestamp, entry.Data = binary.BigEndian.Uint64(data), data[stampHeader:]
+			result, err := n.o.Machine.Apply(b, entry)
+			if err != nil {
+				return fmt.Errorf("applying entry %d: %w", entry.Index, err)
+			}
+			if binary.BigEndian.Uint64(data[8:]) == n.o.ID {
+				id := binary.BigEndian.Uint64(data[16:])
+				if p := n.pending[id]; p != nil && p.term == entry.Term {
+					answers = append(answers, answer{p, outcome{entry: entry, result: result}})
+					delete(n.pending, id)
+				}
+			}
+		}
+		last = entry
+	}
+	if err := n.log.setApplied(b, last.Index, n.lastStamp); err != nil {
+		return err
+	}
+	if err := b.Commit(pebble.NoSync); err != nil {
+		return fmt.Errorf("applying up to entry %d: %w", last.Index, err)
+	}
+	n.applied = last.Index
+	n.o.Machine.Visible(last)
+	n.mu.Lock()
+	n.latest = last.Index
+	n.mu.Unlock()
+	for _, a := range answers {
+		a.p.done <- a.out
+	}
+	if n.role.Leader == n.o.ID && !n.role.Ready && last.Term == n.role.Term {
+		n.role.Ready = true
+		n.show()
+	}
+	n.release()
+	return n.log.compact(n.applied)
+}
+
+// readStates moves confirmed reads on to wait for their index.
+func (n *Node) readStates(states []raft.ReadState) {
+	for _, s := range states {
+		id := binary.BigEndian.Uint64(s.RequestCtx)
+		if r := n.reads[id]; r != nil {
+			delete(n.reads, id)
+			r.index = s.Index
+			n.waiting = append(n.waiting, r)
+		}
+	}
+	n.release()
+}
+
+func (n *Node) release() {
+	kept := n.waiting[:0]
+	for _, r := range n.waiting {
+		if r.index <= n.applied {
+			r.done <- nil
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	n.waiting = kept
+}
+
+func (n *Node) restore(s *pb.Snapshot) error {
+	b := n.o.DB.NewBatch()
+	defer b.Close()
+	state, stamp, err := openSnapshot(s.GetData())
+	if err != nil {
+		return err
+	}
+	if err := n.o.Machine.Restore(b, state); err != nil {
+		return fmt.Errorf("restoring from a snapshot: %w", err)
+	}
+	n.lastStamp = max(n.lastStamp, stamp)
+	if err := n.log.reset(b, s, n.lastStamp); err != nil {
+		return err
+	}
+	n.applied = s.GetMetadata().GetIndex()
+	n.o.Machine.Visible(Entry{Index: n.applied, Term: s.GetMetadata().GetTerm(), Timestamp: stamp})
+	n.mu.Lock()
+	n.latest = n.applied
+	n.mu.Unlock()
+	return nil
+}
+
+type discard struct{}
+
+func (discard) Debug(...any)              {}
+func (discard) Debugf(string, ...any)     {}
+func (discard) Error(...any)              {}
+func (discard) Errorf(string, ...any)     {}
+func (discard) Info(...any)               {}
+func (discard) Infof(string, ...any)      {}
+func (discard) Warning(...any)            {}
+func (discard) Warningf(string, ...any)   {}
+func (discard) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
+func (discard) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
+func (discard) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
+func (discard) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }

@@ -1,0 +1,385 @@
+package consensus
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/assaylab/assay/replset/link"
+)
+
+// counter is a machine that keeps what was applied, in order, in the member's
+// database, as every real machine does.
+type counter struct {
+	db *pebble.DB
+
+	mu   sync.Mutex
+	last uint64
+}
+
+func stateKey(index uint64) []byte { return binary.BigEndian.AppendUint64([]byte{'s'}, index) }
+
+func (c *counter) Apply(b *pebble.Batch, e Entry) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.Timestamp <= c.last {
+		return nil, fmt.Errorf("timestamp %d after %d", e.Timestamp, c.last)
+	}
+	c.last = e.Timestamp
+	return nil, b.Set(stateKey(e.Index), e.Data, nil)
+}
+
+func (c *counter) Visible(Entry) {}
+
+func (c *counter) Snapshot() ([]byte, error) { return json.Marshal(c.entries()) }
+
+func (c *counter) Restore(b *pebble.Batch, s []byte) error {
+	var entries map[uint64]string
+	if err := json.Unmarshal(s, &entries); err != nil {
+		return err
+	}
+	if err := b.DeleteRange([]byte{'s'}, []byte{'s' + 1}, nil); err != nil {
+		return err
+	}
+	for index, data := range entries {
+		if err := b.Set(stateKey(index), []byte(data), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *counter) entries() map[uint64]string {
+	out := map[uint64]string{}
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: []byte{'s'}, UpperBound: []byte{'s' + 1}})
+	if err != nil {
+		return nil
+	}
+	defer it.Close()
+	for it.First(); it.Valid(); it.Next() {
+		out[binary.BigEndian.Uint64(it.Key()[1:])] = string(it.Value())
+	}
+	return out
+}
+
+func (c *counter) all() []string {
+	entries := c.entries()
+	var out []string
+	for _, index := range slices.Sorted(maps.Keys(entries)) {
+		out = append(out, entries[index])
+	}
+	return out
+}
+
+type member struct {
+	id      uint64
+	fs      *vfs.MemFS
+	db      *pebble.DB
+	link    *link.Node
+	node    *Node
+	machine *counter
+}
+
+type cluster struct {
+	t       *testing.T
+	members []*member
+}
+
+func newCluster(t *testing.T, n int) *cluster {
+	c := &cluster{t: t}
+	ids := make([]uint64, n)
+	for i := range ids {
+		ids[i] = uint64(i + 1)
+	}
+	for _, id := range ids {
+		m := &member{id: id, fs: vfs.NewCrashableMem()}
+		c.members = append(c.members, m)
+		l, err := link.Listen(id, "127.0.0.1:0", func(_ uint64, msg []byte) {
+			if n := m.running(); n != nil {
+				n.Receive(msg)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.link = l
+	}
+	for _, m := range c.members {
+		for _, o := range c.members {
+			m.link.Connect(o.id, o.link.Addr())
+		}
+	}
+	for _, m := range c.members {
+		c.start(m, ids)
+	}
+	t.Cleanup(func() {
+		for _, m := range c.members {
+			c.stop(m)
+			m.link.Close()
+		}
+	})
+	return c
+}
+
+var nodes sync.Map // member to its node, read by link goroutines
+
+func (m *member) running() *Node {
+	if n, ok := nodes.Load(m); ok {
+		return n.(*Node)
+	}
+	return nil
+}
+
+func (c *cluster) start(m *member, ids []uint64) {
+	c.t.Helper()
+	db, err := pebble.Open("db", &pebble.Options{FS: m.fs, Logger: quiet{}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	m.db, m.machine = db, &counter{db: db}
+	m.node, err = Start(Options{
+		ID: m.id, Members: ids, DB: db, Machine: m.machine, Send: m.link.Send, Now: time.Now,
+		Tick: 10 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 1,
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	nodes.Store(m, m.node)
+}
+
+func (c *cluster) stop(m *member) {
+	if m.node == nil {
+		return
+	}
+	nodes.Delete(m)
+	m.node.Stop()
+	if err := m.node.Err(); err != nil {
+		c.t.Errorf("member %d: %v", m.id, err)
+	}
+	m.db.Close()
+	m.node = nil
+}
+
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)      {}
+func (quiet) Errorf(string, ...any)     {}
+func (quiet) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
+
+// until polls a condition with a deadline; there is no event to wait for, since
+// roles are told per member.
+func until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("waited 20 s for %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *cluster) leader() *member {
+	var lead *member
+	until(c.t, "a leader that is ready", func() bool {
+		for _, m := range c.members {
+			if m.node != nil {
+				if r := m.node.Role(); r.Leader == m.id && r.Ready {
+					lead = m
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return lead
+}
+
+// propose tries until the proposal is certainly applied. Each attempt has a
+// name of its own, so that an unknown outcome can be told from a second one.
+func (c *cluster) propose(name string) string {
+	for i := 0; ; i++ {
+		id := fmt.Sprintf("%s/%d", name, i)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		_, _, err := c.leader().node.Propose(ctx, []byte(id))
+		cancel()
+		if err == nil {
+			return id
+		}
+		if !errors.Is(err, ErrNotLeader) && !errors.Is(err, ErrUnknown) {
+			c.t.Fatalf("propose: %v", err)
+		}
+	}
+}
+
+func TestEveryMemberAppliesTheSameOrder(t *testing.T) {
+	c := newCluster(t, 3)
+	var group sync.WaitGroup
+	for w := range 8 {
+		group.Go(func() {
+			for i := range 25 {
+				c.propose(fmt.Sprintf("w%d-%d", w, i))
+			}
+		})
+	}
+	group.Wait()
+	until(t, "all members to have 200 entries", func() bool {
+		for _, m := range c.members {
+			if len(m.machine.all()) < 200 {
+				return false
+			}
+		}
+		return true
+	})
+	want := fmt.Sprint(c.members[0].machine.all())
+	for _, m := range c.members[1:] {
+		if got := fmt.Sprint(m.machine.all()); got != want {
+			t.Errorf("member %d applied another order", m.id)
+		}
+	}
+}
+
+func TestAcknowledgedSurvivesLossOfLeaderAndOfUnsyncedBlocks(t *testing.T) {
+	c := newCluster(t, 3)
+	ids := []uint64{1, 2, 3}
+	var acked []string
+	for round := range 6 {
+		for i := range 10 {
+			acked = append(acked, c.propose(fmt.Sprintf("r%d-%d", round, i)))
+		}
+		lead := c.leader()
+		// A crash: what was not synced is gone.
+		clone := lead.fs.CrashClone(vfs.CrashCloneCfg{})
+		c.stop(lead)
+		acked = append(acked, c.propose(fmt.Sprintf("r%d-without", round)))
+		lead.fs = clone
+		c.start(lead, ids)
+	}
+	final := c.propose("final")
+	until(t, "all members to have the last entry", func() bool {
+		for _, m := range c.members {
+			all := m.machine.all()
+			if len(all) == 0 || all[len(all)-1] != final {
+				return false
+			}
+		}
+		return true
+	})
+	lead := c.leader()
+	have := map[string]int{}
+	for _, id := range lead.machine.all() {
+		have[id]++
+	}
+	for _, id := range acked {
+		if have[id] == 0 {
+			t.Errorf("acknowledged entry %s is gone", id)
+		}
+		if have[id] > 1 {
+			t.Errorf("entry %s was applied %d times", id, have[id])
+		}
+	}
+}
+
+func TestCutLeaderRefusesLinearizableReads(t *testing.T) {
+	c := newCluster(t, 3)
+	c.propose("before")
+	old := c.leader()
+	for _, m := range c.members {
+		if m != old {
+			old.link.SetFault(m.id, link.Fault{Cut: true})
+			m.link.SetFault(old.id, link.Fault{Cut: true})
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := old.node.ReadIndex(ctx); err == nil {
+		t.Error("a leader cut off from its majority answered a linearizable read")
+	}
+	until(t, "another leader", func() bool {
+		for _, m := range c.members {
+			if r := m.node.Role(); m != old && r.Leader == m.id && r.Ready {
+				return true
+			}
+		}
+		return false
+	})
+	for _, m := range c.members {
+		old.link.SetFault(m.id, link.Fault{})
+		m.link.SetFault(old.id, link.Fault{})
+	}
+	c.propose("after")
+}
+
+func TestMemberThatWasAwayCatchesUpFromASnapshot(t *testing.T) {
+	c := newCluster(t, 3)
+	c.propose("first")
+	lead := c.leader()
+	var away *member
+	for _, m := range c.members {
+		if m != lead {
+			away = m
+		}
+	}
+	c.stop(away)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var group sync.WaitGroup
+	for w := range 64 {
+		group.Go(func() {
+			for i := range 2*keepEntries/64 + 4 {
+				if _, _, err := lead.node.Propose(ctx, fmt.Appendf(nil, "%d-%d", w, i)); err != nil {
+					t.Errorf("propose: %v", err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	c.start(away, []uint64{1, 2, 3})
+	last := c.propose("last")
+	until(t, "the member to catch up", func() bool {
+		all := away.machine.all()
+		return len(all) > 2*keepEntries && all[len(all)-1] == last
+	})
+}
+
+func TestTransferMovesLeadershipWithoutLoss(t *testing.T) {
+	c := newCluster(t, 3)
+	c.propose("before")
+	old := c.leader()
+	if err := old.node.Transfer(context.Background(), 0); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "leadership to move", func() bool { return old.node.Role().Leader != old.id && old.node.Role().Leader != 0 })
+	c.propose("after")
+}
+
+func TestFollowerRefuses(t *testing.T) {
+	c := newCluster(t, 3)
+	lead := c.leader()
+	for _, m := range c.members {
+		if m == lead {
+			continue
+		}
+		if _, _, err := m.node.Propose(context.Background(), []byte("x")); !errors.Is(err, ErrNotLeader) {
+			t.Errorf("propose on a follower: %v", err)
+		}
+		if err := m.node.ReadIndex(context.Background()); !errors.Is(err, ErrNotLeader) {
+			t.Errorf("linearizable read on a follower: %v", err)
+		}
+	}
+}

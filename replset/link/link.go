@@ -1,0 +1,321 @@
+// Package link carries messages between the members of a set over loopback
+// TCP, and can be told to lose or delay them, one direction at a time.
+//
+// It carries opaque bytes and promises what a network promises: nothing. A
+// message arrives once, late, or not at all; two messages of one direction
+// arrive in order if both arrive on the same connection. It must never know what
+// it carries. A cut is silent: no connection is reset and no error returned, as
+// with a cable that was pulled.
+package link
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	queueLength = 1024    // messages per direction; beyond it they are lost
+	maxMessage  = 1 << 30 // bytes; a snapshot is the largest
+	redialFirst = 5 * time.Millisecond
+	redialMost  = 200 * time.Millisecond
+	bufferSize  = 64 << 10
+)
+
+// Fault is what happens to messages of one direction. The zero Fault is none.
+type Fault struct {
+	Cut   bool          // everything is lost
+	Delay time.Duration // added before each message is sent
+}
+
+// Node is one member's end of all its links.
+type Node struct {
+	id       uint64
+	listener net.Listener
+	receive  func(from uint64, msg []byte)
+
+	mu     sync.Mutex
+	peers  map[uint64]*peer
+	conns  map[net.Conn]bool
+	faults map[uint64]Fault // outgoing, by receiver
+	paused bool
+	closed bool
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+}
+
+type peer struct {
+	addr  string
+	queue chan []byte
+}
+
+// Listen opens a member's listener on addr; port 0 takes a free one, which
+// stays taken until Close. receive is called for each message that arrives,
+// concurrently for different senders, and owns the bytes.
+func Listen(id uint64, addr string, receive func(from uint64, msg []byte)) (*Node, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("link of member %d: %w", id, err)
+	}
+	n := &Node{id: id, listener: l, receive: receive, peers: map[uint64]*peer{}, conns: map[net.Conn]bool{}, faults: map[uint64]Fault{}}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.group.Go(n.accept)
+	return n, nil
+}
+
+// Addr is where other members reach this one.
+func (n *Node) Addr() string { return n.listener.Addr().String() }
+
+// Connect makes the link to a peer known. Connecting again moves it.
+func (n *Node) Connect(id uint64, addr string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || id == n.id {
+		return
+	}
+	if p := n.peers[id]; p != nil {
+		p.addr = addr
+		return
+	}
+	p := &peer{addr: addr, queue: make(chan []byte, queueLength)}
+	n.peers[id] = p
+	n.group.Go(func() { n.send(id, p) })
+}
+
+// SetFault says what happens from now on to messages for a peer.
+func (n *Node) SetFault(to uint64, f Fault) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.faults[to] = f
+}
+
+// Pause holds every message, in and out, as a stopped process would; those
+// that arrive meanwhile wait in the kernel. Resume lets them go.
+func (n *Node) Pause(yes bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.paused = yes
+}
+
+func (n *Node) fault(to uint64) Fault {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.faults[to]
+}
+
+// Send queues a message and does not wait. What a full queue or a cut loses is
+// lost silently; the sender must be able to live with that.
+func (n *Node) Send(to uint64, msg []byte) {
+	n.mu.Lock()
+	p, f := n.peers[to], n.faults[to]
+	n.mu.Unlock()
+	if p == nil || f.Cut {
+		return
+	}
+	select {
+	case p.queue <- msg:
+	default:
+	}
+}
+
+// send drains one peer's queue over one connection, made anew when it breaks.
+func (n *Node) send(id uint64, p *peer) {
+	var conn net.Conn
+	var out *bufio.Writer
+	drop := func() {
+		if conn != nil {
+			n.forget(conn)
+			conn = nil
+		}
+	}
+	defer drop()
+	wait := redialFirst
+	for {
+		var msg []byte
+		select {
+		case <-n.ctx.Done():
+			return
+		case msg = <-p.queue:
+		}
+		f := n.fault(id)
+		if f.Cut {
+			continue
+		}
+		if f.Delay > 0 && !n.sleep(f.Delay) {
+			return
+		}
+		if conn == nil {
+			c, err := n.dial(p)
+			if err != nil {
+				// The message is lost; whoever needs it sends again.
+				if !n.sleep(wait) {
+					return
+				}
+				wait = min(2*wait, redialMost)
+				continue
+			}
+			conn, out, wait = c, bufio.NewWriterSize(c, bufferSize), redialFirst
+		}
+		if err := n.write(out, p, msg); err != nil {
+			drop()
+		}
+	}
+}
+
+// write sends a message and everything else that is queued, in one flush.
+func (n *Node) write(out *bufio.Writer, p *peer, msg []byte) error {
+	for {
+		var head [12]byte
+		binary.BigEndian.PutUint64(head[:], n.id)
+		binary.BigEndian.PutUint32(head[8:], uint32(len(msg)))
+		if _, err := out.Write(head[:]); err != nil {
+			return err
+		}
+		if _, err := out.Write(msg); err != nil {
+			return err
+		}
+		select {
+		case msg = <-p.queue:
+		default:
+			return out.Flush()
+		}
+	}
+}
+
+func (n *Node) dial(p *peer) (net.Conn, error) {
+	n.mu.Lock()
+	addr := p.addr
+	n.mu.Unlock()
+	d := net.Dialer{Timeout: redialMost}
+	c, err := d.DialContext(n.ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if !n.remember(c) {
+		c.Close()
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (n *Node) remember(c net.Conn) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return false
+	}
+	n.conns[c] = true
+	return true
+}
+
+func (n *Node) forget(c net.Conn) {
+	n.mu.Lock()
+	delete(n.conns, c)
+	n.mu.Unlock()
+	c.Close()
+}
+
+func (n *Node) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-n.ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (n *Node) accept() {
+	for {
+		c, err := n.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) || n.ctx.Err() != nil {
+				return
+			}
+			if !n.sleep(redialFirst) {
+				return
+			}
+			continue
+		}
+		if !n.remember(c) {
+			c.Close()
+			return
+		}
+		n.group.Go(func() {
+			defer n.forget(c)
+			n.read(c)
+		})
+	}
+}
+
+// read hands over the messages of one connection until it ends. A peer that
+// sends something else is cut off.
+func (n *Node) read(c net.Conn) {
+	in := bufio.NewReaderSize(c, bufferSize)
+	for {
+		var head [12]byte
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			return
+		}
+		from, size := binary.BigEndian.Uint64(head[:]), binary.BigEndian.Uint32(head[8:])
+		if size > maxMessage || !n.knows(from) {
+			return
+		}
+		msg := make([]byte, size)
+		if _, err := io.ReadFull(in, msg); err != nil {
+			return
+		}
+		if !n.held() {
+			return
+		}
+		n.receive(from, msg)
+	}
+}
+
+func (n *Node) knows(id uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.peers[id] != nil
+}
+
+// held waits while the node is paused; false when it was closed.
+func (n *Node) held() bool {
+	for {
+		n.mu.Lock()
+		paused := n.paused
+		n.mu.Unlock()
+		if !paused {
+			return n.ctx.Err() == nil
+		}
+		if !n.sleep(time.Millisecond) {
+			return false
+		}
+	}
+}
+
+// Close ends all connections and waits until nothing of the node runs any more.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	n.cancel()
+	err := n.listener.Close()
+	for c := range n.conns {
+		c.Close()
+	}
+	n.mu.Unlock()
+	n.group.Wait()
+	return err
+}
