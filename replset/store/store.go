@@ -1,0 +1,475 @@
+// Package store keeps versions of documents, their index keys, the catalogue of
+// collections and the sessions' records in one pebble database. It knows keys,
+// versions and bytes; it must never know who decided a write, or what a filter
+// is.
+//
+// # Writes are blind
+//
+// Effects say exactly which versions and index keys appear and disappear;
+// applying them reads nothing. Whoever made them, under the latches of the
+// documents, knew the old versions and computed the keys. Every member therefore
+// applies the same bytes at the same cost, several entries can share a batch,
+// and an entry applied twice gives the same state.
+//
+// # Keys
+//
+//	'd' collection(4) document-key ^timestamp(8)  →  kind(1) document
+//	'i' index(4) index-key document-key ^timestamp(8)  →  kind(1) document-key
+//	'c' collection(4)  →  the collection, BSON
+//	's' session id  →  the session's record
+//
+// Numbers are big-endian and timestamps inverted, so that a scan meets a
+// document's versions together and the newest first. Document and index keys are
+// prefix-free, so that no key's versions can be mistaken for another's. 'l' and
+// 'm' belong to the log, see package consensus.
+//
+// # Invariants
+//
+//  1. A document's version and the index keys that go with it are in one batch.
+//  2. An index key is live at a timestamp exactly if the document's version at
+//     that timestamp has the key. (Check verifies this for the newest versions.)
+//  3. A version is removed only when a newer one is at or below the horizon: no
+//     reader at or above the horizon can miss it.
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+const (
+	documents  = 'd'
+	indexes    = 'i'
+	catalogues = 'c'
+	sessions   = 's'
+
+	live = 1
+	gone = 0
+
+	stampSize = 8
+)
+
+// Latest reads the newest version.
+const Latest = ^uint64(0)
+
+// Store is a member's state. Its methods may be used concurrently; Apply is
+// called by one goroutine at a time.
+type Store struct {
+	db        *pebble.DB
+	catalogue atomic.Pointer[Catalogue]
+	next      *Catalogue // built by Apply, shown by Visible
+	visible   atomic.Uint64
+
+	mu    sync.Mutex
+	pins  map[*Pin]uint64
+	trash []old
+}
+
+// old is a version that a newer one has replaced.
+type old struct {
+	stamp  uint64 // of the newer one
+	prefix []byte // of all versions
+}
+
+// New reads the catalogue of the database, which may be empty.
+func New(db *pebble.DB, visible uint64) (*Store, error) {
+	s := &Store{db: db, pins: map[*Pin]uint64{}}
+	c, err := readCatalogue(db)
+	if err != nil {
+		return nil, err
+	}
+	s.catalogue.Store(c)
+	s.next = c
+	s.visible.Store(visible)
+	return s, nil
+}
+
+// Catalogue is the collections that are visible now. It must not be changed.
+func (s *Store) Catalogue() *Catalogue { return s.catalogue.Load() }
+
+// Stamp is the timestamp of the newest entry that is visible.
+func (s *Store) Stamp() uint64 { return s.visible.Load() }
+
+// Apply adds the effects at a timestamp to the batch. They are visible after
+// the batch was committed and Visible was called.
+func (s *Store) Apply(b *pebble.Batch, stamp uint64, e *Effects) error {
+	for _, c := range e.Changes {
+		key := versionKey(documentPrefix(c.Collection, c.Key), stamp)
+		if c.Document == nil {
+			if err := b.Set(key, []byte{gone}, nil); err != nil {
+				return err
+			}
+		} else if err := setLive(b, key, c.Document); err != nil {
+			return err
+		}
+		s.replaced(stamp, key)
+		for _, k := range c.Remove {
+			key := versionKey(entryPrefix(k.Index, k.Key, c.Key), stamp)
+			if err := b.Set(key, []byte{gone}, nil); err != nil {
+				return err
+			}
+			s.replaced(stamp, key)
+		}
+		for _, k := range c.Add {
+			if err := setLive(b, versionKey(entryPrefix(k.Index, k.Key, c.Key), stamp), c.Key); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range e.Sessions {
+		if err := b.Set(append([]byte{sessions}, r.ID...), r.Record, nil); err != nil {
+			return err
+		}
+	}
+	return s.applyCatalogue(b, e)
+}
+
+func setLive(b *pebble.Batch, key, doc []byte) error {
+	op := b.SetDeferred(len(key), 1+len(doc))
+	copy(op.Key, key)
+	op.Value[0] = live
+	copy(op.Value[1:], doc)
+	return op.Finish()
+}
+
+func (s *Store) applyCatalogue(b *pebble.Batch, e *Effects) error {
+	if len(e.Put) == 0 && len(e.Drop) == 0 && len(e.DropIndexes) == 0 {
+		return nil
+	}
+	next := s.next.clone()
+	for _, c := range e.Put {
+		doc, err := c.encode()
+		if err != nil {
+			return err
+		}
+		if err := b.Set(number(catalogues, c.ID), doc, nil); err != nil {
+			return err
+		}
+		next.put(c)
+	}
+	for _, id := range e.DropIndexes {
+		if err := b.DeleteRange(number(indexes, id), number(indexes, id+1), nil); err != nil {
+			return err
+		}
+	}
+	for _, id := range e.Drop {
+		if err := b.Delete(number(catalogues, id), nil); err != nil {
+			return err
+		}
+		if err := b.DeleteRange(number(documents, id), number(documents, id+1), nil); err != nil {
+			return err
+		}
+		next.drop(id)
+	}
+	s.next = next
+	return nil
+}
+
+// Visible says that everything up to the timestamp has been committed.
+func (s *Store) Visible(stamp uint64) {
+	s.catalogue.Store(s.next)
+	if stamp > s.visible.Load() {
+		s.visible.Store(stamp)
+	}
+}
+
+func number(kind byte, id uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{kind}, id)
+}
+
+func documentPrefix(collection uint32, key []byte) []byte {
+	b := make([]byte, 0, 5+len(key)+stampSize)
+	return append(binary.BigEndian.AppendUint32(append(b, documents), collection), key...)
+}
+
+func entryPrefix(index uint32, key, document []byte) []byte {
+	b := make([]byte, 0, 5+len(key)+len(document)+stampSize)
+	return append(append(binary.BigEndian.AppendUint32(append(b, indexes), index), key...), document...)
+}
+
+func versionKey(prefix []byte, stamp uint64) []byte {
+	return binary.BigEndian.AppendUint64(prefix, ^stamp)
+}
+
+// splitVersion takes a key apart.
+func splitVersion(key []byte) (prefix []byte, stamp uint64) {
+	n := len(key) - stampSize
+	return key[:n], ^binary.BigEndian.Uint64(key[n:])
+}
+
+// Get returns the version of a document at a timestamp, and the timestamp at
+// which that version was written. The document is nil where there is none then;
+// written tells when it was removed, 0 if never there.
+func (s *Store) Get(collection uint32, key []byte, at uint64) (doc bsoncore.Document, written uint64, err error) {
+	prefix := documentPrefix(collection, key)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: versionKey(bytes.Clone(prefix), at), UpperBound: versionKey(bytes.Clone(prefix), 0)})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer it.Close()
+	if !it.First() {
+		return nil, 0, it.Error()
+	}
+	_, written = splitVersion(it.Key())
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return nil, 0, err
+	}
+	if v[0] == gone {
+		return nil, written, nil
+	}
+	return bytes.Clone(v[1:]), written, nil
+}
+
+// Session returns a session's record, nil if there is none.
+func (s *Store) Session(id []byte) ([]byte, error) {
+	v, closer, err := s.db.Get(append([]byte{sessions}, id...))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close()
+	return bytes.Clone(v), nil
+}
+
+// Pin keeps versions at and above a timestamp from being removed.
+type Pin struct{ s *Store }
+
+// Pin pins the state that is visible now and returns its timestamp.
+func (s *Store) Pin() (*Pin, uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &Pin{s}
+	at := s.visible.Load()
+	s.pins[p] = at
+	return p, at
+}
+
+// Release ends the pin. It may be called more than once.
+func (p *Pin) Release() {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	delete(p.s.pins, p)
+}
+
+func (s *Store) replaced(stamp uint64, key []byte) {
+	prefix, _ := splitVersion(key)
+	s.mu.Lock()
+	s.trash = append(s.trash, old{stamp, bytes.Clone(prefix)})
+	s.mu.Unlock()
+}
+
+// Sweep removes versions that nobody at or above the horizon can read, the
+// pinned ones kept. It returns how many places it looked at.
+func (s *Store) Sweep(horizon uint64) (int, error) {
+	s.mu.Lock()
+	for _, at := range s.pins {
+		horizon = min(horizon, at)
+	}
+	horizon = min(horizon, s.visible.Load())
+	n := 0
+	for n < len(s.trash) && s.trash[n].stamp <= horizon {
+		n++
+	}
+	todo := s.trash[:n:n]
+	s.trash = s.trash[n:]
+	s.mu.Unlock()
+	b := s.db.NewBatch()
+	defer b.Close()
+	for _, t := range todo {
+		if err := s.sweepKey(b, t); err != nil {
+			return n, err
+		}
+	}
+	return n, b.Commit(pebble.NoSync)
+}
+
+// sweepKey removes what is older than the version at t.stamp, and that version
+// too if it is a removal and still the newest.
+func (s *Store) sweepKey(b *pebble.Batch, t old) error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: versionKey(bytes.Clone(t.prefix), Latest), UpperBound: append(versionKey(bytes.Clone(t.prefix), 0), 0)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	newest := true
+	for it.First(); it.Valid(); it.Next() {
+		_, stamp := splitVersion(it.Key())
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if stamp < t.stamp || newest && stamp == t.stamp && v[0] == gone {
+			if err := b.Delete(it.Key(), nil); err != nil {
+				return err
+			}
+		}
+		newest = false
+	}
+	return it.Error()
+}
+
+var stateKinds = []byte{documents, indexes, catalogues, sessions}
+
+// Snapshot is the whole state as bytes: length-prefixed keys and values.
+func (s *Store) Snapshot() ([]byte, error) {
+	snap := s.db.NewSnapshot()
+	defer snap.Close()
+	out := binary.BigEndian.AppendUint64(nil, s.visible.Load())
+	for _, kind := range stateKinds {
+		it, err := snap.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
+		if err != nil {
+			return nil, err
+		}
+		for it.First(); it.Valid(); it.Next() {
+			v, err := it.ValueAndErr()
+			if err != nil {
+				return nil, errors.Join(err, it.Close())
+			}
+			out = binary.AppendUvarint(out, uint64(len(it.Key())))
+			out = append(out, it.Key()...)
+			out = binary.AppendUvarint(out, uint64(len(v)))
+			out = append(out, v...)
+		}
+		if err := it.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Restore replaces the state within the batch by that of a Snapshot. Visible
+// shows it.
+func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
+	for _, kind := range stateKinds {
+		if err := b.DeleteRange([]byte{kind}, []byte{kind + 1}, nil); err != nil {
+			return err
+		}
+	}
+	if len(snapshot) < 8 {
+		return fmt.Errorf("a snapshot of %d bytes", len(snapshot))
+	}
+	stamp, rest := binary.BigEndian.Uint64(snapshot), snapshot[8:]
+	next := newCatalogue()
+	part := func() ([]byte, error) {
+		n, w := binary.Uvarint(rest)
+		if w <= 0 || n > uint64(len(rest)-w) {
+			return nil, errors.New("a snapshot that ends in the middle")
+		}
+		p := rest[w : w+int(n)]
+		rest = rest[w+int(n):]
+		return p, nil
+	}
+	for len(rest) > 0 {
+		key, err := part()
+		if err != nil {
+			return err
+		}
+		value, err := part()
+		if err != nil {
+			return err
+		}
+		if len(key) == 0 || !bytes.Contains(stateKinds, key[:1]) {
+			return fmt.Errorf("a snapshot with the key %x", key)
+		}
+		if key[0] == catalogues {
+			c, err := decodeCollection(value)
+			if err != nil {
+				return err
+			}
+			next.put(c)
+		}
+		if err := b.Set(key, value, nil); err != nil {
+			return err
+		}
+	}
+	s.next = next
+	s.mu.Lock()
+	s.trash = nil
+	s.mu.Unlock()
+	s.visible.Store(max(stamp, s.visible.Load()))
+	return nil
+}
+
+// Catalogue is the collections by name and number.
+type Catalogue struct {
+	byName map[string]*Collection
+	byID   map[uint32]*Collection
+}
+
+func newCatalogue() *Catalogue {
+	return &Catalogue{byName: map[string]*Collection{}, byID: map[uint32]*Collection{}}
+}
+
+func (c *Catalogue) clone() *Catalogue {
+	return &Catalogue{byName: maps.Clone(c.byName), byID: maps.Clone(c.byID)}
+}
+
+func (c *Catalogue) put(col *Collection) {
+	if was := c.byID[col.ID]; was != nil {
+		delete(c.byName, was.Name)
+	}
+	c.byID[col.ID], c.byName[col.Name] = col, col
+}
+
+func (c *Catalogue) drop(id uint32) {
+	if was := c.byID[id]; was != nil {
+		delete(c.byName, was.Name)
+		delete(c.byID, id)
+	}
+}
+
+// Collection returns the collection of that namespace, nil if there is none.
+func (c *Catalogue) Collection(name string) *Collection { return c.byName[name] }
+
+// All returns the collections in no particular order.
+func (c *Catalogue) All() []*Collection {
+	out := make([]*Collection, 0, len(c.byName))
+	for _, col := range c.byName {
+		out = append(out, col)
+	}
+	return out
+}
+
+// NextID is a number that no collection or index has had.
+func (c *Catalogue) NextID() uint32 {
+	next := uint32(1)
+	for _, col := range c.byID {
+		next = max(next, col.ID+1)
+		for _, x := range col.Indexes {
+			next = max(next, x.ID+1)
+		}
+	}
+	return next
+}
+
+func readCatalogue(db *pebble.DB) (*Catalogue, error) {
+	c := newCatalogue()
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{catalogues}, UpperBound: []byte{catalogues + 1}})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	for it.First(); it.Valid(); it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return nil, err
+		}
+		col, err := decodeCollection(v)
+		if err != nil {
+			return nil, err
+		}
+		c.put(col)
+	}
+	return c, it.Error()
+}
