@@ -30,7 +30,9 @@ func main() {
 			"syncmap": func(_ context.Context, t *lab.T) error { return work(t, &sync.Map{}) },
 			// The planted defect: a run of `lossy` must end in ABORT, or the check
 			// that guards all the others is worth nothing.
-			"lossy": func(_ context.Context, t *lab.T) error { return work(t, &lossy{locked: locked{m: map[uint64]uint64{}}}) },
+			"lossy": func(_ context.Context, t *lab.T) error {
+				return work(t, &lossy{locked: locked{m: map[uint64]uint64{}}})
+			},
 		},
 	})
 }

@@ -106,8 +106,7 @@ func helperHarness(args []string) {
 
 // forever is not an empty select, which the runtime takes for a deadlock.
 func forever() {
-	for {
-		time.Sleep(time.Hour)
+	for range time.Tick(time.Hour) {
 	}
 }
 

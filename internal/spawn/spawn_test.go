@@ -355,9 +355,12 @@ func TestTreeSampler(t *testing.T) {
 // waitFor is for what raises no event; it polls.
 func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(deadline); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
+	end := time.After(deadline)
+	for !done() {
+		select {
+		case <-end:
 			t.Fatalf("waited in vain for %s", what)
+		case <-time.After(time.Millisecond):
 		}
 	}
 }

@@ -3,9 +3,11 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/assaylab/assay/lab/check"
 	"github.com/assaylab/assay/lab/host"
@@ -45,20 +47,26 @@ func Analyze(run *ledger.Run) *Results {
 			r.Exploratory = append(r.Exploratory, rec.Note.Text)
 		}
 	}
-	cells := collect(run, p)
-	r.countTrials(run, p, cells)
-	clearance := r.judgeChecks(run, p)
+	schedule := trial.Schedule(p)
+	planned, strays := trials(run, schedule)
+	cells := collect(run, p, planned)
+	r.countTrials(planned, cells)
+	clearance := r.judgeChecks(run, p, schedule, planned, strays)
 	r.summariseHost(run, p)
 	r.compare(clearance, p, cells)
 	return r
 }
 
-func (r *Results) countTrials(run *ledger.Run, p *protocol.Protocol, cells []*cellData) {
+func (r *Results) countTrials(planned []*trial.Observation, cells []*cellData) {
 	warm := map[[2]string]int{}
-	for _, rec := range run.Records {
-		if rec.Trial != nil && rec.Trial.Warmup {
-			warm[[2]string{rec.Trial.Cell, rec.Trial.Arm}]++
+	for _, o := range planned {
+		if o.Warmup {
+			warm[[2]string{o.Cell, o.Arm}]++
 		}
+	}
+	missing := func(format string, args ...any) {
+		r.Complete = false
+		r.Missing = append(r.Missing, fmt.Sprintf(format, args...))
 	}
 	for _, cd := range cells {
 		for _, ad := range cd.arms {
@@ -75,8 +83,10 @@ func (r *Results) countTrials(run *ledger.Run, p *protocol.Protocol, cells []*ce
 				}
 			}
 			if ran < tc.Planned {
-				r.Complete = false
-				r.Missing = append(r.Missing, fmt.Sprintf("cell %s, arm %s: %d of %d rounds ran", cd.cell.Name, ad.arm, ran, tc.Planned))
+				missing("cell %s, arm %s: %d of %d rounds ran", cd.cell.Name, ad.arm, ran, tc.Planned)
+			}
+			if tc.Warmup < cd.cell.Warmup {
+				missing("cell %s, arm %s: %d of %d warm-up rounds ran", cd.cell.Name, ad.arm, tc.Warmup, cd.cell.Warmup)
 			}
 			r.Trials = append(r.Trials, tc)
 		}
@@ -93,83 +103,70 @@ func explain(o *trial.Observation) string {
 	}
 	const most = 300
 	if len(s) > most {
-		s = s[:most] + "…"
+		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
 }
 
 // judgeChecks merges what the checks said. For every trial, round and cell that
 // a check covers there must be a result: one that is not there is unchecked.
-func (r *Results) judgeChecks(run *ledger.Run, p *protocol.Protocol) check.Clearance {
-	var results []check.Result
-	seen := map[string]bool{}
-	key := func(name, scope, cell string, round int, arm string) string {
-		return fmt.Sprintf("%s\x00%s\x00%s\x00%d\x00%s", name, scope, cell, round, arm)
+// Results are taken in the order of the schedule, so that messages do not
+// depend on the order in which cells ran.
+func (r *Results) judgeChecks(run *ledger.Run, p *protocol.Protocol, schedule []trial.Round, planned, strays []*trial.Observation) check.Clearance {
+	type place struct {
+		check, scope, cell string
+		round              int
+		arm                string
 	}
-	completed := check.Result{Name: CompletedCheck, Verdict: check.Pass}
-	for _, rec := range run.Records {
-		switch {
-		case rec.Trial != nil:
-			o := rec.Trial
-			completed.Operations++
-			if o.Status != trial.StatusOK {
-				completed.Verdict = check.Unknown
-				if len(completed.Examples) < 3 {
-					completed.Examples = append(completed.Examples, fmt.Sprintf("arm %s, cell %s, %s", o.Arm, o.Cell, explain(o)))
+	results := []check.Result{r.completed(planned, strays)}
+	seen := map[place]bool{}
+	for _, o := range slices.Concat(planned, strays) {
+		for _, c := range o.Checks {
+			if decl := p.Check(c.Name); decl == nil || decl.Scope != protocol.ScopeTrial {
+				// An arm may report more than was declared; a failure counts anyway.
+				if c.Verdict == check.Fail {
+					results = append(results, c)
 				}
+				continue
 			}
-			for _, c := range o.Checks {
-				if decl := p.Check(c.Name); decl == nil || decl.Scope != protocol.ScopeTrial {
-					// An arm may report more than was declared; a failure counts anyway.
-					if c.Verdict == check.Fail {
-						results = append(results, c)
-					}
-					continue
-				}
-				seen[key(c.Name, protocol.ScopeTrial, o.Cell, o.Round, o.Arm)] = true
-				results = append(results, c)
-			}
-		case rec.Check != nil:
-			j := rec.Check
-			seen[key(j.Result.Name, j.Scope, j.Cell, j.Round, "")] = true
-			results = append(results, j.Result)
+			seen[place{c.Name, protocol.ScopeTrial, o.Cell, o.Round, o.Arm}] = true
+			results = append(results, c)
 		}
 	}
-	if completed.Verdict != check.Pass {
-		completed.Message = r.failedTrials()
+	cells := map[string]protocol.Cell{}
+	for _, c := range p.Cells() {
+		cells[c.Name] = c
 	}
-	if completed.Operations == 0 {
-		completed.Verdict, completed.Message = check.Unknown, "no trial ran"
+	for _, j := range judgements(run, schedule) {
+		seen[place{j.Result.Name, j.Scope, j.Cell, j.Round, ""}] = true
+		results = append(results, j.Result)
 	}
-	results = append(results, completed)
 
-	unchecked := func(c *protocol.Check, format string, args ...any) {
-		results = append(results, check.Result{Name: c.Name, Message: "not checked: " + fmt.Sprintf(format, args...)})
-	}
 	for i := range p.Checks {
 		c := &p.Checks[i]
-		if c.Scope == protocol.ScopeRun {
-			if !seen[key(c.Name, c.Scope, "", 0, "")] {
-				unchecked(c, "the run")
+		need := func(cell string, round int, arm, format string, args ...any) {
+			if !seen[place{c.Name, c.Scope, cell, round, arm}] {
+				results = append(results, check.Result{Name: c.Name, Message: "not checked: " + fmt.Sprintf(format, args...)})
 			}
+		}
+		if c.Scope == protocol.ScopeRun {
+			need("", 0, "", "the run")
 			continue
 		}
-		for _, round := range trial.Schedule(p) {
-			cell, _ := p.Cell(round.Cell)
+		for _, round := range schedule {
+			cell := cells[round.Cell]
 			switch {
 			case !c.Cells.Match(cell):
 			case c.Scope == protocol.ScopeCell:
-				if last := cell.Warmup + cell.Rounds - 1; round.Round == last && !seen[key(c.Name, c.Scope, cell.Name, 0, "")] {
-					unchecked(c, "cell %s", cell.Name)
+				if round.Round == cell.Warmup+cell.Rounds-1 {
+					need(cell.Name, 0, "", "cell %s", cell.Name)
 				}
 			case c.Scope == protocol.ScopeRound:
-				if !seen[key(c.Name, c.Scope, cell.Name, round.Round, "")] {
-					unchecked(c, "cell %s, round %d", cell.Name, round.Round)
-				}
+				need(cell.Name, round.Round, "", "cell %s, round %d", cell.Name, round.Round)
 			default:
 				for _, s := range round.Slots {
-					if c.Covers(s.Arm, cell) && !seen[key(c.Name, c.Scope, cell.Name, round.Round, s.Arm)] {
-						unchecked(c, "cell %s, round %d, arm %s", cell.Name, round.Round, s.Arm)
+					if c.Covers(s.Arm, cell) {
+						need(cell.Name, round.Round, s.Arm, "cell %s, round %d, arm %s", cell.Name, round.Round, s.Arm)
 					}
 				}
 			}
@@ -180,14 +177,56 @@ func (r *Results) judgeChecks(run *ledger.Run, p *protocol.Protocol) check.Clear
 		required = append(required, c.Name)
 	}
 	clearance, merged := check.Clear(required, results)
-	r.Checks = merged
-	for _, res := range results {
-		if !slices.Contains(required, res.Name) && res.Verdict == check.Fail {
-			r.Checks = append(r.Checks, res)
-		}
-	}
+	r.Checks = append(merged, undeclared(required, results)...)
 	r.Clear = clearance.Valid()
 	return clearance
+}
+
+// undeclared are the failures under names that no check has, merged by name.
+func undeclared(required []string, results []check.Result) []check.Result {
+	failed := map[string]bool{}
+	for _, res := range results {
+		if res.Verdict == check.Fail && !slices.Contains(required, res.Name) {
+			failed[res.Name] = true
+		}
+	}
+	_, merged := check.Clear(slices.Sorted(maps.Keys(failed)), results)
+	return merged
+}
+
+// completed judges the trials themselves: each that was planned ran, ran once,
+// and ended well.
+func (r *Results) completed(planned, strays []*trial.Observation) check.Result {
+	res := check.Result{Name: CompletedCheck, Verdict: check.Pass, Operations: len(planned) + len(strays)}
+	var why []string
+	if len(planned) == 0 {
+		res.Verdict, why = check.Unknown, append(why, "no trial ran")
+	} else if len(r.Missing) > 0 {
+		res.Verdict, why = check.Unchecked, append(why, "not every planned trial ran")
+	}
+	example := func(o *trial.Observation, what string) {
+		if res.Verdict = check.Unknown; len(res.Examples) < 3 {
+			res.Examples = append(res.Examples, fmt.Sprintf("arm %s, cell %s, %s", o.Arm, o.Cell, what))
+		}
+	}
+	failed := false
+	for _, o := range slices.Concat(planned, strays) {
+		if o.Status != trial.StatusOK {
+			failed = true
+			example(o, explain(o))
+		}
+	}
+	if failed {
+		why = append(why, r.failedTrials())
+	}
+	for _, o := range strays {
+		example(o, fmt.Sprintf("round %d: not in the schedule, or there already", o.Round))
+	}
+	if len(strays) > 0 {
+		why = append(why, fmt.Sprintf("%d trials are in the ledger that the schedule does not have", len(strays)))
+	}
+	res.Message = strings.Join(why, "; ")
+	return res
 }
 
 func (r *Results) failedTrials() string {
@@ -207,7 +246,7 @@ func (r *Results) failedTrials() string {
 		}
 	}
 	if s == "" {
-		return "a warm-up trial failed"
+		return "a trial that is not measured failed"
 	}
 	return s
 }
@@ -264,6 +303,9 @@ func compareMetric(cd *cellData, p *protocol.Protocol, m *protocol.Metric, level
 				}
 				refPooled, treatPooled := Number(e.Ref), Number(e.Treat)
 				cm.Arms[0].Pooled, sum.Pooled = &refPooled, &treatPooled
+				for _, n := range e.Notes {
+					cmp.Notes = append(cmp.Notes, "pooled: "+n)
+				}
 			}
 			cm.Comparisons = append(cm.Comparisons, cmp)
 		}
@@ -315,19 +357,24 @@ func compareArms(cd *cellData, m *protocol.Metric, refArm, arm *armData, refVals
 	rm, tm := stats.MomentsOf(ref), stats.MomentsOf(treat)
 	c.Diff = Number(tm.Mean - rm.Mean)
 	if rm.Mean != 0 {
-		c.Change, c.Ratio = c.Diff/Number(math.Abs(rm.Mean)), Number(tm.Mean/rm.Mean)
+		c.Change = c.Diff / Number(math.Abs(rm.Mean))
 	}
-	gain := float64(c.Diff)
-	if m.Better == "lower" {
-		gain = -gain
+	if rm.Mean > 0 {
+		// Over a negative reference more is less, and a bound on the ratio would
+		// hold for what it is to keep out.
+		c.Ratio = Number(tm.Mean / rm.Mean)
 	}
-	c.Better, c.Worse = gain > 0, gain < 0
+	c.Better, c.Worse = direction(m, float64(c.Diff))
 	if c.N < 2 {
 		c.Notes = append(c.Notes, "one round only: no test")
 		return c
 	}
 	if t, err := stats.PairedSlots(ref, treat, refSlot, slot, level); note("paired t", t.Notes, err) {
 		c.Paired, c.DiffCI = tTest(t), interval(t.CI)
+		if noise := 1e-9 * max(math.Abs(rm.Mean), math.Abs(tm.Mean)); t.P < 1-level && math.Abs(t.Diff) > noise && t.Diff*float64(c.Diff) <= 0 {
+			c.Contradiction = fmt.Sprintf("the means differ by %.4g, but %.4g with the effect of the order taken out (p %.2g): the order was not balanced enough", float64(c.Diff), t.Diff, t.P)
+			c.Notes = append(c.Notes, c.Contradiction)
+		}
 	}
 	if t, err := stats.Welch(rm, tm, level); note("Welch t", t.Notes, err) {
 		c.Welch = tTest(t)
@@ -339,8 +386,10 @@ func compareArms(cd *cellData, m *protocol.Metric, refArm, arm *armData, refVals
 		c.Shift = &Shift{Number(s.Estimate), *interval(s.CI)}
 	}
 	c.D, c.G, c.Dz = Number(stats.CohenD(rm, tm)), Number(stats.HedgesG(rm, tm)), Number(stats.PairedDz(ref, treat))
-	if est, ci, err := stats.BootstrapMeanRatio(ref, treat, level, ratioResamples, seed); err == nil {
-		c.Ratio, c.RatioCI = Number(est), interval(ci)
+	if rm.Mean > 0 {
+		if est, ci, err := stats.BootstrapMeanRatio(ref, treat, level, ratioResamples, seed); err == nil {
+			c.Ratio, c.RatioCI = Number(est), interval(ci)
+		}
 	}
 	diffs, first := make([]float64, c.N), make([]bool, c.N)
 	for i := range diffs {
@@ -350,6 +399,15 @@ func compareArms(cd *cellData, m *protocol.Metric, refArm, arm *armData, refVals
 		c.Order = tTest(t)
 	}
 	return c
+}
+
+// direction says whether a difference, arm minus reference, is a gain or a
+// loss.
+func direction(m *protocol.Metric, diff float64) (better, worse bool) {
+	if m.Better == "lower" {
+		diff = -diff
+	}
+	return diff > 0, diff < 0
 }
 
 var nan = Number(math.NaN())
@@ -416,10 +474,14 @@ func (r *Results) family(p *protocol.Protocol) {
 		case cmp.N < c.Rounds:
 			pc.N = cmp.N
 			pc.Missing = fmt.Sprintf("%d of %d rounds lack a value of %s", c.Rounds-cmp.N, c.Rounds, m.Name)
+		case cmp.Contradiction != "":
+			pc.N, pc.Missing = cmp.N, cmp.Contradiction
 		default:
-			pc.N, pc.Diff = cmp.N, cmp.Diff
-			pc.P, pc.CI, pc.Missing = cmp.test(q.Test)
+			pc.N = cmp.N
+			pc.P, pc.Diff, pc.CI, pc.Missing = cmp.test(q.Test)
 			ps[i] = float64(pc.P)
+			better, worse := direction(m, float64(pc.Diff))
+			pc.Better, pc.Worse = better && cmp.Better, worse || cmp.Worse
 		}
 		pr.Cells = append(pr.Cells, pc)
 	}
@@ -427,7 +489,7 @@ func (r *Results) family(p *protocol.Protocol) {
 	for i := range pr.Cells {
 		pr.Cells[i].AdjustedP = Number(adjusted[i])
 	}
-	pr.Weakest = r.weakest(pr)
+	pr.Weakest = pr.weakest()
 	n := cells[0].Rounds
 	for _, c := range cells {
 		n = min(n, c.Rounds)
@@ -446,16 +508,12 @@ func (r *Results) family(p *protocol.Protocol) {
 	r.Primary = pr
 }
 
-func (r *Results) weakest(pr *Primary) string {
-	worse := func(c PrimaryCell) bool {
-		cmp := r.Cell(c.Cell).Metric(pr.Metric).Against(pr.Treatment)
-		return cmp != nil && cmp.Worse && c.AdjustedP < pr.Alpha
-	}
+func (pr *Primary) weakest() string {
 	rank := func(c PrimaryCell) float64 {
 		switch {
 		case math.IsNaN(float64(c.AdjustedP)):
 			return 3 // a missing comparison is the weakest of all
-		case worse(c):
+		case c.Worse && c.AdjustedP < pr.Alpha:
 			return 2
 		}
 		return float64(c.AdjustedP)
@@ -464,30 +522,39 @@ func (r *Results) weakest(pr *Primary) string {
 	return weakest.Cell
 }
 
-// test picks the frozen test out of those computed.
-func (c *Comparison) test(name string) (p Number, ci Interval, missing string) {
-	none := Interval{nan, nan, nan}
+// test picks the frozen test out of those computed: its p, its own estimate of
+// the difference, and that one's interval.
+func (c *Comparison) test(name string) (p, diff Number, ci Interval, missing string) {
 	switch name {
 	case protocol.TestWelch:
 		if c.Welch != nil {
-			return c.Welch.P, c.Welch.CI, ""
+			return c.Welch.P, c.Welch.Diff, c.Welch.CI, ""
 		}
 	case protocol.TestMannWhitney:
 		if c.MannWhitney != nil && c.Shift != nil {
-			return c.MannWhitney.P, c.Shift.CI, ""
+			return c.MannWhitney.P, c.Shift.Estimate, c.Shift.CI, ""
 		}
 	case protocol.TestPaired:
 		if c.Paired != nil {
-			return c.Paired.P, c.Paired.CI, ""
+			return c.Paired.P, c.Paired.Diff, c.Paired.CI, ""
 		}
 	}
-	return nan, none, "the " + name + " test could not be computed"
+	return nan, nan, Interval{nan, nan, nan}, "the " + name + " test could not be computed"
 }
 
 func (r *Results) summariseHost(run *ledger.Run, p *protocol.Protocol) {
 	sums := map[string]*HostSummary{}
-	breaches := map[[2]string]*HostBreach{}
-	var order [][2]string
+	add := func(b host.Breach) {
+		// An action that this version does not know counts as block.
+		action := host.Worst([]host.Breach{b})
+		i := slices.IndexFunc(r.Host.Breaches, func(x HostBreach) bool { return x.Probe == b.Limit.Probe && x.Action == action })
+		if i < 0 {
+			i = len(r.Host.Breaches)
+			r.Host.Breaches = append(r.Host.Breaches, HostBreach{Probe: b.Limit.Probe, Action: action, First: b.String()})
+		}
+		r.Host.Breaches[i].Times++
+		r.Host.Worst = worseAction(r.Host.Worst, action)
+	}
 	for _, rec := range run.Records {
 		if rec.Host == nil {
 			continue
@@ -514,17 +581,8 @@ func (r *Results) summariseHost(run *ledger.Run, p *protocol.Protocol) {
 			s.Readings++
 		}
 		for _, b := range rec.Host.Breaches {
-			k := [2]string{b.Limit.Probe, b.Action}
-			if breaches[k] == nil {
-				breaches[k] = &HostBreach{Probe: b.Limit.Probe, Action: b.Action, First: b.String()}
-				order = append(order, k)
-			}
-			breaches[k].Times++
+			add(b)
 		}
-	}
-	for _, k := range order {
-		r.Host.Breaches = append(r.Host.Breaches, *breaches[k])
-		r.Host.Worst = worseAction(r.Host.Worst, breaches[k].Action)
 	}
 	for _, name := range protocol.Probes {
 		if s := sums[name]; s != nil {
@@ -533,13 +591,9 @@ func (r *Results) summariseHost(run *ledger.Run, p *protocol.Protocol) {
 	}
 	// A limit that no reading was ever taken for has not been kept.
 	for _, l := range p.Host {
-		if s := sums[l.Probe]; s == nil || s.Readings+s.Unavailable == 0 {
-			if run.Ended() {
-				b := host.Judge(nil, []protocol.Limit{l}, "run")
-				for _, x := range b {
-					r.Host.Breaches = append(r.Host.Breaches, HostBreach{Probe: l.Probe, Action: x.Action, Times: 1, First: x.String()})
-					r.Host.Worst = worseAction(r.Host.Worst, x.Action)
-				}
+		if sums[l.Probe] == nil && run.Ended() {
+			for _, b := range host.Judge(nil, []protocol.Limit{l}, "run") {
+				add(b)
 			}
 		}
 	}

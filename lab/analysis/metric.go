@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -108,8 +109,59 @@ func (c *cellData) sorted(o *trial.Observation, name string) ([]int64, error) {
 	return all, nil
 }
 
-// collect sorts the ledger's trials by cell, arm and round.
-func collect(run *ledger.Run, p *protocol.Protocol) []*cellData {
+// trials are the run's trials in the order of the schedule. A trial that the
+// schedule does not have, or that stands there already, is a stray: no figure
+// is read from it, and whoever finds one cannot trust the others.
+func trials(run *ledger.Run, schedule []trial.Round) (planned, strays []*trial.Observation) {
+	type place struct {
+		cell   string
+		round  int
+		arm    string
+		warmup bool
+	}
+	at := map[place]int{}
+	for _, r := range schedule {
+		for _, s := range r.Slots {
+			at[place{s.Cell, s.Round, s.Arm, s.Warmup}] = len(at)
+		}
+	}
+	planned = make([]*trial.Observation, len(at))
+	for _, rec := range run.Records {
+		o := rec.Trial
+		if o == nil {
+			continue
+		}
+		if i, ok := at[place{o.Cell, o.Round, o.Arm, o.Warmup}]; ok && planned[i] == nil {
+			planned[i] = o
+		} else {
+			strays = append(strays, o)
+		}
+	}
+	return slices.DeleteFunc(planned, func(o *trial.Observation) bool { return o == nil }), strays
+}
+
+// judgements are the results of the wider scopes in the order of the schedule.
+func judgements(run *ledger.Run, schedule []trial.Round) []*ledger.Judgement {
+	at := map[string]int{}
+	for i, r := range schedule {
+		if _, ok := at[r.Cell]; !ok {
+			at[r.Cell] = i
+		}
+	}
+	var all []*ledger.Judgement
+	for _, rec := range run.Records {
+		if rec.Check != nil {
+			all = append(all, rec.Check)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *ledger.Judgement) int {
+		return cmp.Or(cmp.Compare(at[a.Cell], at[b.Cell]), cmp.Compare(a.Round, b.Round))
+	})
+	return all
+}
+
+// collect sorts measured trials by cell, arm and round.
+func collect(run *ledger.Run, p *protocol.Protocol, planned []*trial.Observation) []*cellData {
 	var cells []*cellData
 	byName := map[string]*cellData{}
 	for _, c := range p.Cells() {
@@ -120,18 +172,10 @@ func collect(run *ledger.Run, p *protocol.Protocol) []*cellData {
 		cells = append(cells, cd)
 		byName[c.Name] = cd
 	}
-	for _, rec := range run.Records {
-		o := rec.Trial
-		if o == nil || o.Warmup {
-			continue
-		}
-		cd := byName[o.Cell]
-		if cd == nil {
-			continue
-		}
-		i := o.Round - cd.cell.Warmup
-		if ad := cd.arm(o.Arm); ad != nil && i >= 0 && i < len(ad.rounds) {
-			ad.rounds[i] = o
+	for _, o := range planned {
+		if !o.Warmup {
+			cd := byName[o.Cell]
+			cd.arm(o.Arm).rounds[o.Round-cd.cell.Warmup] = o
 		}
 	}
 	return cells

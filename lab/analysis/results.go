@@ -10,10 +10,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/assaylab/assay/lab/check"
-	"github.com/assaylab/assay/lab/host"
+	"github.com/assaylab/assay/lab/protocol"
 	"github.com/assaylab/assay/lab/stats"
 )
 
@@ -148,7 +149,7 @@ type Comparison struct {
 	Diff        Number    `json:"diff"`
 	DiffCI      *Interval `json:"diff_ci,omitempty"` // paired
 	Change      Number    `json:"change"`            // diff over the reference's mean
-	Ratio       Number    `json:"ratio"`             // of the means
+	Ratio       Number    `json:"ratio"`             // of the means, where the reference's is positive
 	RatioCI     *Interval `json:"ratio_ci,omitempty"`
 	Better      bool      `json:"better"` // the direction only
 	Worse       bool      `json:"worse"`
@@ -162,6 +163,10 @@ type Comparison struct {
 	Order       *TTest    `json:"order_effect,omitempty"` // does it matter who went first
 	Pooled      *Pooled   `json:"pooled,omitempty"`
 	Notes       []string  `json:"notes,omitempty"`
+
+	// Contradiction says why the means cannot be relied on: they point one way
+	// and the paired test, significantly, another.
+	Contradiction string `json:"contradiction,omitempty"`
 }
 
 // TTest is a two-sided t test.
@@ -228,14 +233,15 @@ type Primary struct {
 
 // PrimaryCell is one member of the confirmatory family.
 type PrimaryCell struct {
-	Cell       string   `json:"cell"`
-	P          Number   `json:"p"`
-	AdjustedP  Number   `json:"adjusted_p"` // by Holm
-	Diff       Number   `json:"diff"`
-	CI         Interval `json:"ci"`
-	N          int      `json:"n"`
-	Missing    string   `json:"missing,omitempty"` // why there is no p
-	Comparison string   `json:"-"`
+	Cell      string   `json:"cell"`
+	P         Number   `json:"p"`
+	AdjustedP Number   `json:"adjusted_p"` // by Holm
+	Diff      Number   `json:"diff"`       // the test's own estimate, which CI encloses
+	CI        Interval `json:"ci"`
+	Better    bool     `json:"better"` // the test's estimate and the means agree on it
+	Worse     bool     `json:"worse"`  // either says so
+	N         int      `json:"n"`
+	Missing   string   `json:"missing,omitempty"` // why there is no p
 }
 
 // PowerNote says what a null result is worth.
@@ -331,11 +337,9 @@ func (r *Results) Bytes() []byte {
 
 // worseAction orders what follows from a broken limit.
 func worseAction(a, b string) string {
-	rank := map[string]int{"": 0, "allow": 0, "warn": 1, "provisional": 2, "block": 3}
-	if rank[b] > rank[a] {
+	order := []string{"", protocol.ActionWarn, protocol.ActionProvisional, protocol.ActionBlock}
+	if slices.Index(order, b) > slices.Index(order, a) {
 		return b
 	}
 	return a
 }
-
-var _ = host.Reading{}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -55,6 +56,9 @@ func (a App) Main() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// The first ^C ends the run in order; the second ends a clean-up that hangs.
+	context.AfterFunc(ctx, stop)
+	cobra.EnableCommandSorting = false // verbs stand in the order in which they are used
 	return a.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
 
@@ -78,8 +82,12 @@ func (a App) Run(ctx context.Context, args []string, stdout, stderr io.Writer) (
 	if err == nil {
 		return s.status
 	}
+	status = classify(err)
+	if status == exitInterrupted {
+		err = errors.New("interrupted before anything was measured")
+	}
 	s.say("%s: %v", a.Name, err)
-	return classify(err)
+	return status
 }
 
 // usageError is a fault of the command line.
@@ -89,6 +97,11 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// runError is what ended a run that had begun.
+type runError struct{ error }
+
+func (e runError) Unwrap() error { return e.error }
+
 // classify gives an error its exit status. What is not recognised is an invalid
 // run: it is never a verdict.
 func classify(err error) int {
@@ -97,12 +110,15 @@ func classify(err error) int {
 		infeasible *protocol.InfeasibleError
 		integrity  *ledger.IntegrityError
 		bad        usageError
+		begun      runError
 	)
 	switch {
 	case errors.As(err, &integrity), errors.Is(err, protocol.ErrLock), errors.Is(err, flow.ErrChanged):
 		return exitIntegrity
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
+	case errors.As(err, &begun):
+		return exitInvalid
 	case errors.As(err, &faults), errors.As(err, &infeasible), errors.As(err, &bad),
 		errors.Is(err, ledger.ErrNotRun), errors.Is(err, ledger.ErrSealed), errors.Is(err, ledger.ErrNewer),
 		errors.Is(err, flow.ErrUnfinished), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist), errors.Is(err, protocol.ErrUnchanged):
@@ -140,7 +156,14 @@ Exit status: 0 go, 1 no-go, 2 usage or invalid protocol, 3 inconclusive,
 	}
 	root.PersistentFlags().BoolVarP(&s.quiet, "quiet", "q", false, "no progress on stderr")
 	root.PersistentFlags().StringVar(&s.color, "color", "auto", "colours: auto, always, never")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if !slices.Contains([]string{"auto", "always", "never"}, s.color) {
+			return usage("--color is auto, always or never, not %q", s.color)
+		}
+		return nil
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage("%w; see: %s --help", err, c.CommandPath()) })
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.AddGroup(&cobra.Group{ID: "plan", Title: "Before the data:"}, &cobra.Group{ID: "run", Title: "The experiment:"}, &cobra.Group{ID: "read", Title: "After it:"})
 	verbs := []*cobra.Command{
 		s.initVerb(), s.lintVerb(), s.powerVerb(), s.freezeVerb(), s.schemaVerb(),
@@ -164,11 +187,15 @@ Exit status: 0 go, 1 no-go, 2 usage or invalid protocol, 3 inconclusive,
 			return nil
 		}
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return usage("unknown verb %q; see: %s --help", args[0], s.app.Name)
+		if len(args) == 0 {
+			return nil
 		}
-		return nil
+		if like := root.SuggestionsFor(args[0]); len(like) > 0 {
+			return usage("unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
+		}
+		return usage("unknown verb %q; see: %s --help", args[0], s.app.Name)
 	}
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return root
@@ -197,11 +224,15 @@ func (s *session) plan(arg, variant string) (*flow.Plan, error) {
 		own = s.app.Studies[0]
 	}
 	plan, err := flow.ReadFile(arg, own)
-	if errors.Is(err, fs.ErrNotExist) {
+	var cause *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		if !strings.ContainsAny(arg, "./\\") && len(s.app.Studies) > 0 {
 			return nil, usage("%q is neither a protocol file nor a study; see: %s studies", arg, s.app.Name)
 		}
 		return nil, usage("there is no protocol file %s; `%s init %s` writes one", arg, s.app.Name, arg)
+	case errors.As(err, &cause):
+		return nil, usage("%s cannot be read as a protocol file: %w", arg, cause.Err)
 	}
 	return plan, err
 }

@@ -61,8 +61,14 @@ times with a paired interval. Go benchmarks (go test -bench) are recognised and
 compared line by line. With --rev the same command runs at several git
 revisions, each in a worktree of its own.
 
+Ahead of it each command runs once, with its set-up and clean-up, to see how
+long it takes and what it prints.
+
 A comparison is exploratory: nothing was fixed before the data, so it decides
 nothing and exits 3. --fail-on no-go makes that 0.`,
+		Example: `  assay compare 'gzip -6 -c corpus' 'gzip -9 -c corpus'
+  assay compare -L n=1,2,4 'old --jobs {n}' 'new --jobs {n}'
+  assay compare --rev main --rev HEAD 'go test -run - -bench Sort ./sort'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cobraCmd *cobra.Command, args []string) error {
 			cmp.commands = args
@@ -71,22 +77,23 @@ nothing and exits 3. --fail-on no-go makes that 0.`,
 	}
 	cmp.add(c)
 	f := c.Flags()
-	f.StringArrayVarP(&cmp.names, "command-name", "n", nil, "name of a command (repeat, in their order)")
-	f.IntVarP(&cmp.rounds, "runs", "r", 0, "runs of each command (default: about 3 s in all, at least 10)")
-	f.IntVarP(&cmp.warmup, "warmup", "w", 1, "runs before them, not counted")
-	f.Uint64Var(&cmp.seed, "seed", 1, "seed of the order")
+	f.Lookup("out").Usage = "run `folder`, new or empty (default: one for temporary files)"
+	f.StringArrayVarP(&cmp.names, "command-name", "n", nil, "`name` of a command (repeat, in their order)")
+	f.IntVarP(&cmp.rounds, "runs", "r", 0, "`n` runs of each command (default: about 3 s in all, at least 10)")
+	f.IntVarP(&cmp.warmup, "warmup", "w", 1, "`n` runs before them, not counted")
+	f.Uint64Var(&cmp.seed, "seed", 1, "`seed` of the order")
 	f.BoolVarP(&cmp.noShell, "no-shell", "N", false, "split commands at spaces and run them without a shell")
-	f.StringVarP(&cmp.setup, "setup", "s", "", "shell line run once per command before its first run")
-	f.StringVarP(&cmp.prepare, "prepare", "p", "", "shell line run before each run")
-	f.StringVarP(&cmp.cleanup, "cleanup", "c", "", "shell line run after the last run")
-	f.StringVarP(&cmp.ignore, "ignore-failure", "i", "", "exit statuses that are no failure, such as 1,2 (without a list: all)")
+	f.StringVarP(&cmp.setup, "setup", "s", "", "shell `line` run once per command before its first run")
+	f.StringVarP(&cmp.prepare, "prepare", "p", "", "shell `line` run before each run")
+	f.StringVarP(&cmp.cleanup, "cleanup", "c", "", "shell `line` run after the last run")
+	f.StringVarP(&cmp.ignore, "ignore-failure", "i", "", "exit `statuses` that are no failure, such as =1,2 (without a list: all)")
 	f.Lookup("ignore-failure").NoOptDefVal = "all"
-	f.StringArrayVarP(&cmp.params, "parameter-list", "L", nil, "NAME=a,b,c: run for each value; {NAME} in the commands")
-	f.StringArrayVarP(&cmp.scans, "parameter-scan", "P", nil, "NAME=min:max[:step]: the same for a range")
-	f.StringArrayVar(&cmp.revs, "rev", nil, "git revision to run the command at (repeat)")
-	f.DurationVar(&cmp.timeout, "timeout", compareTimeout, "longest time of one run")
+	f.StringArrayVarP(&cmp.params, "parameter-list", "L", nil, "`name`=a,b,c: run for each value; {name} in the commands")
+	f.StringArrayVarP(&cmp.scans, "parameter-scan", "P", nil, "`name`=min:max[:step]: the same for a range")
+	f.StringArrayVar(&cmp.revs, "rev", nil, "git `revision` to run the command at (repeat)")
+	f.DurationVar(&cmp.timeout, "timeout", compareTimeout, "longest `time` of one run")
 	for _, format := range []string{"json", "csv", "markdown"} {
-		cmp.exports[format] = f.String("export-"+format, "", "write the results there (- is stdout)")
+		cmp.exports[format] = f.String("export-"+format, "", "write the results to `file` (- is stdout)")
 	}
 	return c
 }
@@ -102,6 +109,10 @@ func (s *session) compare(ctx context.Context, c *comparison) error {
 	plan, err := draft.plan()
 	if err != nil {
 		return err
+	}
+	// What does not exist is told before anything runs.
+	if _, err := flow.Freeze(ctx, plan, "to look"); err != nil {
+		return usageError{err}
 	}
 	pilot, err := s.pilot(ctx, plan)
 	if err != nil {
@@ -121,6 +132,12 @@ func (s *session) compare(ctx context.Context, c *comparison) error {
 			return err
 		}
 	}
+	data := s.out
+	for _, path := range c.exports {
+		if *path == "-" {
+			s.out = s.err // stdout is for what was asked for
+		}
+	}
 	var outcome *flow.Outcome
 	if err := s.carryOut(f, func(o flow.Options) (*flow.Outcome, error) {
 		outcome, err = flow.Run(ctx, plan, lock, o)
@@ -128,6 +145,7 @@ func (s *session) compare(ctx context.Context, c *comparison) error {
 	}); err != nil || outcome == nil {
 		return err
 	}
+	s.out = data
 	src, err := outcome.Source()
 	if err != nil {
 		return err
@@ -159,6 +177,19 @@ func (c *comparison) check() error {
 		return usage("--warmup is 0 or more")
 	case len(c.names) > max(len(c.commands), len(c.revs)):
 		return usage("%d names for %d commands", len(c.names), max(len(c.commands), len(c.revs)))
+	}
+	for i, line := range c.commands {
+		if strings.TrimSpace(line) == "" {
+			return usage("command %d is empty", i+1)
+		}
+	}
+	for flag, path := range c.exports {
+		if *path == "" || *path == "-" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(*path)); err != nil || !info.IsDir() {
+			return usage("--export-%s: there is no folder %s", flag, filepath.Dir(*path))
+		}
 	}
 	return c.runFlags.check()
 }
@@ -205,9 +236,6 @@ func (c *comparison) draft() (*draft, error) {
 		if c.noShell {
 			for _, arg := range strings.Fields(line) {
 				a.Command = append(a.Command, d.substitute(arg, func(v string) string { return "${" + v + "}" }))
-			}
-			if len(a.Command) == 0 {
-				return nil, usage("command %d is empty", i+1)
 			}
 		} else {
 			a.Shell = d.substitute(line, func(v string) string { return "$" + v })
@@ -359,7 +387,7 @@ func (s *session) pilot(ctx context.Context, plan *flow.Plan) (pilotRun, error) 
 			return p, err
 		}
 		if o.Status != trial.StatusOK && o.Status != trial.StatusOutput {
-			return p, fmt.Errorf("%s: %s: %s%s\nUse --ignore-failure to measure it anyway", a.Name, o.Status, strings.Join(o.Notes, "; "), tail(o.Stderr))
+			return p, fmt.Errorf("%s: %s: %s%s%s", a.Name, o.Status, strings.Join(o.Notes, "; "), said(o.Stderr), wayOut[o.Status])
 		}
 		p.round += o.Usage.Wall
 		if i == 0 {
@@ -369,11 +397,10 @@ func (s *session) pilot(ctx context.Context, plan *flow.Plan) (pilotRun, error) 
 	return p, nil
 }
 
-func tail(stderr string) string {
-	if stderr = strings.TrimSpace(stderr); stderr == "" {
-		return ""
-	}
-	return "\n  " + strings.ReplaceAll(stderr, "\n", "\n  ")
+// wayOut is what helps against a command that does not run well.
+var wayOut = map[trial.Status]string{
+	trial.StatusFailed:  "\nPut it right, or say --ignore-failure to measure it anyway.",
+	trial.StatusTimeout: "\nGive it more with --timeout.",
 }
 
 // fit takes in what the pilot has shown: how many rounds fit into the time,

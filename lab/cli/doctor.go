@@ -24,9 +24,12 @@ func (s *session) doctorVerb() *cobra.Command {
 	var scratch string
 	c := &cobra.Command{
 		Use: "doctor", GroupID: "run", Short: "Look at this machine as a run would", Args: cobra.NoArgs,
+		Long: `Look at this machine as a run would: each probe is ok, bad or unavailable,
+against the limits of the protocol that init writes. The exit status is 0
+whatever is found; a run heeds the limits of its own protocol.`,
 		RunE: func(*cobra.Command, []string) error {
 			if _, err := os.Stat(scratch); err != nil {
-				return usageError{err}
+				return usage("--scratch: %w", err)
 			}
 			m := host.Machine{LockPath: lockPath()}
 			readings := host.Mark(m.Probe(scratch), doctorLimits())
@@ -39,7 +42,7 @@ func (s *session) doctorVerb() *cobra.Command {
 			}
 			breaches := host.Judge(readings, doctorLimits(), "now")
 			for _, b := range breaches {
-				fmt.Fprintf(s.out, "%s: %s\n", b.Action, b)
+				fmt.Fprintln(s.out, b)
 			}
 			if len(breaches) == 0 {
 				fmt.Fprintln(s.out, "The machine is fit to measure, as far as can be told.")
@@ -47,6 +50,6 @@ func (s *session) doctorVerb() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&scratch, "scratch", ".", "folder whose disk is looked at")
+	c.Flags().StringVar(&scratch, "scratch", ".", "`folder` whose disk is looked at")
 	return c
 }

@@ -4,13 +4,13 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/assaylab/assay/lab/flow"
-	"github.com/assaylab/assay/lab/ledger"
 	"github.com/assaylab/assay/lab/protocol"
 )
 
@@ -20,6 +20,9 @@ var template []byte
 func (s *session) initVerb() *cobra.Command {
 	return &cobra.Command{
 		Use: "init [FILE]", GroupID: "plan", Short: "Write a commented protocol to edit", Args: cobra.MaximumNArgs(1),
+		Long: `Write a commented protocol to edit, to the file or to stdout. It runs as it is:
+two settings of gzip on numbers that it makes itself. An existing file is left
+as it is.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := first(args)
 			if path == "" || path == "-" {
@@ -29,7 +32,7 @@ func (s *session) initVerb() *cobra.Command {
 			if _, err := os.Stat(path); err == nil {
 				return usage("%s exists; nothing was written", path)
 			}
-			if err := ledger.WriteFile(path, template); err != nil {
+			if err := s.write(path, func(w io.Writer) error { _, err := w.Write(template); return err }); err != nil {
 				return err
 			}
 			s.say("wrote %s. Edit it, then:\n  %s lint %s\n  %s run %s", path, s.app.Name, path, s.app.Name, path)
@@ -42,6 +45,8 @@ func (s *session) lintVerb() *cobra.Command {
 	var variant string
 	c := &cobra.Command{
 		Use: "lint [PROTOCOL]", GroupID: "plan", Short: "Find every fault in a protocol", Args: cobra.MaximumNArgs(1),
+		Long: `Find every fault in a protocol, each as file:line:column with the line and a
+caret, and say what a sound one would run.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			plan, err := s.plan(first(args), variant)
 			var faults protocol.Faults
@@ -62,11 +67,11 @@ func (s *session) lintVerb() *cobra.Command {
 			for _, c := range p.Cells() {
 				rounds += c.Warmup + c.Rounds
 			}
-			fmt.Fprintf(s.out, "%s: no fault. %d arm(s), %d cell(s), %d rounds, %d trials.\n", first(args), len(p.Arms), len(p.Cells()), rounds, rounds*len(p.Arms))
+			fmt.Fprintf(s.out, "%s: no fault. %d arm(s), %d cell(s), %d rounds, %d trials.\n", plan.Source, len(p.Arms), len(p.Cells()), rounds, rounds*len(p.Arms))
 			return nil
 		},
 	}
-	c.Flags().StringVar(&variant, "protocol", "", "which of the study's protocols")
+	c.Flags().StringVar(&variant, "protocol", "", "`which` of the study's protocols")
 	return c
 }
 
@@ -94,7 +99,7 @@ keeps the first lock beside it.`,
 				}
 				lock, err := flow.AmendFile(cmd.Context(), plan, amend)
 				if err != nil {
-					return err
+					return usageError{err}
 				}
 				d := lock.Deviations[len(lock.Deviations)-1]
 				fmt.Fprintf(s.out, "amended %s: version %d, sha256 %s\nchanged: %s\n", plan.LockPath(), lock.Version, lock.Digest, strings.Join(d.Changed, ", "))
@@ -102,7 +107,7 @@ keeps the first lock beside it.`,
 			}
 			lock, fresh, err := flow.FreezeFile(cmd.Context(), plan)
 			if err != nil {
-				return err
+				return usageError{err}
 			}
 			word := "frozen already:"
 			if fresh {
@@ -113,13 +118,13 @@ keeps the first lock beside it.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&amend, "amend", "", "record a change of a frozen protocol, with this reason")
+	c.Flags().StringVar(&amend, "amend", "", "record a change of a frozen protocol, with this `reason`")
 	return c
 }
 
 func (s *session) schemaVerb() *cobra.Command {
 	return &cobra.Command{
-		Use: "schema", GroupID: "plan", Short: "Print the JSON Schema of the protocol file, for editors", Args: cobra.NoArgs,
+		Use: "schema", GroupID: "plan", Short: "Print the JSON Schema of protocol files, for editors", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := s.out.Write(protocol.JSONSchema())
 			return err

@@ -31,6 +31,12 @@ per cent is on that scale:
 			if cells < 1 {
 				return usage("--cells is 1 or more")
 			}
+			if cmd.Flags().Changed("rounds") && rounds < 2 {
+				return usage("--rounds is 2 or more")
+			}
+			if pilot != "" && cmd.Flags().Changed("effect") {
+				return usage("give --effect, or --pilot with --change, not both")
+			}
 			if test != "welch" && test != "paired" {
 				return usage("--test is welch or paired, not %q", test)
 			}
@@ -60,14 +66,14 @@ per cent is on that scale:
 			return nil
 		},
 	}
-	c.Flags().Float64Var(&effect, "effect", 0, "standardised effect to find: d (welch) or dz (paired)")
-	c.Flags().Float64Var(&power, "power", 0.9, "probability of finding it")
-	c.Flags().Float64Var(&alpha, "alpha", 0.05, "two-sided family-wise level")
-	c.Flags().IntVar(&cells, "cells", 1, "primary cells that share alpha")
-	c.Flags().StringVar(&test, "test", "welch", "welch or paired")
-	c.Flags().IntVar(&rounds, "rounds", 0, "say what this many rounds can do instead")
-	c.Flags().StringVar(&pilot, "pilot", "", "run folder whose primary metric says how noisy a round is")
-	c.Flags().Float64Var(&change, "change", 0.05, "relative change to find, with --pilot")
+	c.Flags().Float64Var(&effect, "effect", 0, "standardised effect to find: `d` (welch) or dz (paired)")
+	c.Flags().Float64Var(&power, "power", 0.9, "`probability` of finding it")
+	c.Flags().Float64Var(&alpha, "alpha", 0.05, "two-sided family-wise `level`")
+	c.Flags().IntVar(&cells, "cells", 1, "`number` of primary cells that share alpha")
+	c.Flags().StringVar(&test, "test", "welch", "`test`: welch or paired")
+	c.Flags().IntVar(&rounds, "rounds", 0, "say what this `number` of rounds can do instead")
+	c.Flags().StringVar(&pilot, "pilot", "", "`run` folder whose primary metric says how noisy a round is")
+	c.Flags().Float64Var(&change, "change", 0.05, "relative `change` to find, with --pilot")
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/assaylab/assay/lab/flow"
 	"github.com/assaylab/assay/lab/trial"
@@ -24,13 +25,14 @@ type progress struct {
 	drawn  time.Time
 	tenth  int
 	failed map[string]int
+	noted  map[string]bool
 	dir    string
 	dirty  bool
 }
 
 func newProgress(w io.Writer, quiet bool) *progress {
 	live := isTerminal(w) && os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
-	return &progress{w: w, quiet: quiet, live: live, failed: map[string]int{}}
+	return &progress{w: w, quiet: quiet, live: live, failed: map[string]int{}, noted: map[string]bool{}}
 }
 
 func (p *progress) events() flow.Events {
@@ -47,22 +49,61 @@ func (p *progress) events() flow.Events {
 	}
 }
 
-// trial tells of a trial that failed: at once the first time, then counted.
+// trial tells of a trial that failed: at once the first time, then counted. An
+// arm's first remark is told too, since it may say that what the arm printed
+// could not be read.
 func (p *progress) trial(o *trial.Observation) {
-	if o.Status == trial.StatusOK {
-		return
-	}
-	p.failed[o.Arm]++
-	if p.failed[o.Arm] == 1 {
-		why := ""
-		if len(o.Notes) > 0 {
-			why = ": " + o.Notes[0]
+	why := ""
+	if len(o.Notes) > 0 {
+		line, _, _ := strings.Cut(o.Notes[0], "\n")
+		if r := []rune(line); len(r) > longestNote {
+			line = string(r[:longestNote]) + "…"
 		}
-		p.line(fmt.Sprintf("arm %s, cell %s, round %d: %s%s", o.Arm, o.Cell, o.Round+1, o.Status, why))
-		if s := strings.TrimSpace(o.Stderr); s != "" {
-			p.line("  " + strings.ReplaceAll(s, "\n", "\n  "))
+		why = ": " + printable(line)
+	}
+	switch {
+	case o.Status != trial.StatusOK:
+		p.failed[o.Arm]++
+		if p.failed[o.Arm] == 1 {
+			p.line(fmt.Sprintf("arm %s, cell %s, round %d: %s%s%s", o.Arm, o.Cell, o.Round, o.Status, why, said(o.Stderr)))
+		}
+	case why != "" && !p.noted[o.Arm]:
+		p.noted[o.Arm] = true
+		p.line(fmt.Sprintf("arm %s, cell %s, round %d%s", o.Arm, o.Cell, o.Round, why))
+	}
+}
+
+const (
+	longestNote = 200 // characters of a remark; the ledger has all of it
+
+	// lastLines is how much is shown of what a program left on stderr: the end,
+	// where the reason stands.
+	lastLines = 8
+)
+
+// said is the end of what a program wrote, indented, on lines of its own.
+func said(stderr string) string {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	if len(lines) > lastLines {
+		lines = append([]string{"…"}, lines[len(lines)-lastLines:]...)
+	}
+	text := ""
+	for _, l := range lines {
+		if l = printable(strings.TrimRight(l, " \t\r")); l != "" {
+			text += "\n  " + l
 		}
 	}
+	return text
+}
+
+// printable leaves out what would make a terminal do something.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
 }
 
 func (p *progress) line(text string) {

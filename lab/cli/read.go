@@ -2,8 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -19,6 +22,11 @@ func (s *session) analyzeVerb() *cobra.Command {
 	var early bool
 	c := &cobra.Command{
 		Use: "analyze RUN", GroupID: "read", Short: "Judge a run again from disk", Args: cobra.ExactArgs(1),
+		Long: `Judge a run again from disk: the same data gives the same bytes of results.json
+and verdict.json and the same exit status.
+
+A run that has not ended is refused: whoever looks at half of the data can stop
+when he likes what he sees. --early looks anyway and leaves a mark in the run.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -31,13 +39,17 @@ func (s *session) analyzeVerb() *cobra.Command {
 		},
 	}
 	f.addFailOn(c)
-	c.Flags().BoolVar(&early, "early", false, "look at a run that has not ended; makes it exploratory for ever")
+	c.Flags().BoolVar(&early, "early", false, "look at a run that has not ended; it is exploratory for ever")
 	return c
 }
 
 func (s *session) verifyVerb() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify RUN", GroupID: "read", Short: "Check every hash of a run", Args: cobra.ExactArgs(1),
+		Long: `Check every hash of a run: the lock, the environment, the chain of observations,
+the samples and the seal, and that analysing the data again gives the results
+and the verdict that stand there. What was touched is named, with its line, and
+the exit status is 5.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			run, problems, err := flow.Verify(filepath.Clean(args[0]))
 			if err != nil {
@@ -88,8 +100,8 @@ func (s *session) reportVerb() *cobra.Command {
 		about = append(about, fmt.Sprintf("  %-10s %s", f.Name, f.About))
 	}
 	c.Long = "Print a run as a page or as data.\n\nFormats:\n" + strings.Join(about, "\n")
-	c.Flags().StringVarP(&format, "format", "f", "text", "html, md, text, json, junit, csv, benchfmt, hyperfine")
-	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default stdout)")
+	c.Flags().StringVarP(&format, "format", "f", "text", "one of the `formats` above")
+	c.Flags().StringVarP(&out, "out", "o", "", "`file` to write (default stdout)")
 	return c
 }
 
@@ -102,12 +114,22 @@ func (s *session) write(path string, print func(io.Writer) error) error {
 	if err := print(&b); err != nil {
 		return err
 	}
-	return ledger.WriteFile(path, b.Bytes())
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return usage("%s is a folder; give the name of a file in it", path)
+	}
+	err := ledger.WriteFile(path, b.Bytes())
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		return usage("%s cannot be written: %w", path, cause.Err)
+	}
+	return err
 }
 
 func (s *session) compareRunsVerb() *cobra.Command {
 	return &cobra.Command{
-		Use: "compare-runs RUN RUN...", GroupID: "read", Short: "Run-to-run variance of each figure", Args: cobra.MinimumNArgs(2),
+		Use: "compare-runs RUN RUN...", GroupID: "read", Short: "Show how figures vary from run to run", Args: cobra.MinimumNArgs(2),
+		Long: `Show how figures vary from run to run: of each metric, arm and cell the value in
+every run, and their spread. The runs must be of one protocol.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			var sources []*report.Source
 			for _, dir := range args {

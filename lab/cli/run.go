@@ -23,13 +23,13 @@ type runFlags struct {
 }
 
 func (f *runFlags) add(c *cobra.Command) {
-	c.Flags().StringVarP(&f.out, "out", "o", "", "run folder (default runs/NAME-TIME)")
-	c.Flags().StringVar(&f.scratch, "scratch", "", "where trials work (default: in the run folder)")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "run `folder`, new or empty (default runs/NAME-TIME)")
+	c.Flags().StringVar(&f.scratch, "scratch", "", "`folder` where trials work (default: in the run folder)")
 	f.addFailOn(c)
 }
 
 func (f *runFlags) addFailOn(c *cobra.Command) {
-	c.Flags().StringVar(&f.failOn, "fail-on", "all", "which verdicts exit non-zero: all, no-go (inconclusive exits 0), never")
+	c.Flags().StringVar(&f.failOn, "fail-on", "all", "which `verdicts` exit non-zero: all, no-go (inconclusive exits 0), never")
 }
 
 func (s *session) runVerb() *cobra.Command {
@@ -46,23 +46,33 @@ A protocol that is not frozen yet is frozen first. Its lock stands beside it
 exploratory: it then decides nothing.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case cmd.Flags().Changed("rounds") && n.Rounds < 1:
+				return usage("--rounds is 1 or more")
+			case cmd.Flags().Changed("warmup") && n.Warmup < 0:
+				return usage("--warmup is 0 or more")
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
 			plan, err := s.plan(first(args), variant)
 			if err != nil {
 				return err
 			}
 			lock, err := s.lockFor(cmd.Context(), plan, n)
 			if err != nil {
-				return err
+				return usageError{err}
 			}
 			return s.carryOut(f, func(o flow.Options) (*flow.Outcome, error) { return flow.Run(cmd.Context(), plan, lock, o) })
 		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&variant, "protocol", "", "which of the study's protocols")
-	c.Flags().IntVarP(&n.Rounds, "rounds", "r", 0, "measured rounds per cell (exploratory)")
-	c.Flags().IntVarP(&n.Warmup, "warmup", "w", -1, "warm-up rounds per cell (exploratory)")
-	c.Flags().StringArrayVar(&n.Arms, "arm", nil, "only this arm beside the reference (exploratory; may be repeated)")
-	c.Flags().StringArrayVar(&n.Cells, "cell", nil, "only this cell, by name (exploratory; may be repeated)")
+	c.Flags().StringVar(&variant, "protocol", "", "`which` of the study's protocols")
+	c.Flags().IntVarP(&n.Rounds, "rounds", "r", 0, "`n` measured rounds per cell (exploratory)")
+	c.Flags().IntVarP(&n.Warmup, "warmup", "w", -1, "`n` warm-up rounds per cell (exploratory)")
+	c.Flags().StringArrayVar(&n.Arms, "arm", nil, "only this `arm` beside the reference (exploratory; repeat for more)")
+	c.Flags().StringArrayVar(&n.Cells, "cell", nil, "only this `cell`, by name (exploratory; repeat for more)")
+	c.Flags().Lookup("warmup").DefValue = "0" // -1 stands for the plan's, which is no number to print
 	return c
 }
 
@@ -72,7 +82,7 @@ func (s *session) lockFor(ctx context.Context, plan *flow.Plan, n flow.Narrowing
 	case !n.Empty():
 		reason, err := n.Apply(plan)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, err
 		}
 		s.say("exploratory: %s", reason)
 		return flow.Freeze(ctx, plan, reason)
@@ -86,7 +96,9 @@ func (s *session) lockFor(ctx context.Context, plan *flow.Plan, n flow.Narrowing
 	return lock, err
 }
 
-// carryOut runs with progress, prints the end and sets the exit status.
+// carryOut runs with progress, prints the end and sets the exit status. An error
+// from before the run began is a fault of the plan or of the command line; an
+// integrity failure is one at any time.
 func (s *session) carryOut(f runFlags, run func(flow.Options) (*flow.Outcome, error)) error {
 	if err := f.check(); err != nil {
 		return err
@@ -95,15 +107,17 @@ func (s *session) carryOut(f runFlags, run func(flow.Options) (*flow.Outcome, er
 	o := flow.Options{Out: f.out, Scratch: f.scratch, Lock: lockPath(), Events: p.events()}
 	outcome, err := run(o)
 	p.end()
-	if errors.Is(err, context.Canceled) && p.dir != "" {
+	switch {
+	case err == nil:
+		return s.conclude(f, outcome)
+	case p.dir == "":
+		return usageError{err}
+	case errors.Is(err, context.Canceled):
 		s.say("interrupted; everything measured so far is kept. Go on with:\n  %s resume %s", s.app.Name, p.dir)
 		s.status = exitInterrupted
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return s.conclude(f, outcome)
+	return runError{fmt.Errorf("%w\nEverything measured so far is kept. Once this is put right, go on with:\n  %s resume %s", err, s.app.Name, p.dir)}
 }
 
 func (f *runFlags) check() error {

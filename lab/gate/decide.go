@@ -23,15 +23,19 @@ import (
 //	UNCHECKED     invalid       a check is unknown or was never made
 //	HOST-LIMITS   invalid       a host limit that blocks was broken
 //	EXPLORATORY   inconclusive  the run was not a frozen experiment
-//	MISSING-DATA  invalid       a figure that the rule consults does not exist
+//	MISSING-DATA  invalid       a figure that the decision needs does not exist
 //	PROVISIONAL   inconclusive  a host limit that makes figures provisional was broken
 //
 // and behind it one more: VETOED (no-go), when the rule says go although a
 // veto is broken. A failed check comes first because it is true however little
 // ran. Whether a host made figures provisional is asked last, since it matters
 // only for a rule that could otherwise have been applied.
+//
+// The decision needs every figure that the rule's conditions consult, up to the
+// one that holds; for a go also an answer from every veto, and at least one
+// figure that was measured.
 func Decide(p *protocol.Protocol, r *analysis.Results) *Verdict {
-	d := &decision{p: p, r: r, v: &Verdict{Schema: SchemaVersion, Name: r.Name, Question: r.Question, Checks: r.Checks}}
+	d := &decision{p: p, r: r, clear: cleared(p, r), v: &Verdict{Schema: SchemaVersion, Name: r.Name, Question: r.Question, Checks: r.Checks}}
 	d.evaluateRules()
 	would := d.guards()
 	if d.v.Outcome == "" {
@@ -42,9 +46,21 @@ func Decide(p *protocol.Protocol, r *analysis.Results) *Verdict {
 	return d.v
 }
 
+// cleared says whether the results show a pass for every check of the protocol.
+// It does not take their word for it.
+func cleared(p *protocol.Protocol, r *analysis.Results) bool {
+	required := []string{analysis.CompletedCheck}
+	for _, c := range p.Checks {
+		required = append(required, c.Name)
+	}
+	clearance, _ := check.Clear(required, r.Checks)
+	return clearance.Valid() && r.Clear
+}
+
 type decision struct {
 	p      *protocol.Protocol
 	r      *analysis.Results
+	clear  bool
 	v      *Verdict
 	values protocol.Named
 	absent map[string]string // names without a value, and why
@@ -84,9 +100,9 @@ func (d *decision) guards() branch {
 	d.guard("INCOMPLETE", Inconclusive, "not everything planned has run", !d.r.Complete,
 		"The run is not complete: "+cutList(d.r.Missing, 3, "it has no end"))
 	unchecked := append(d.checksWith(check.Unknown), d.checksWith(check.Unchecked)...)
-	d.guard("UNCHECKED", Invalid, "a check is unknown or was never made", !d.r.Clear,
+	d.guard("UNCHECKED", Invalid, "a check is unknown or was never made", !d.clear,
 		"Correctness was not established, so no figure counts: "+strings.Join(unchecked, "; "))
-	d.guard("HOST-LIMITS", Invalid, "a blocking host limit was broken", d.r.Host.Worst == protocol.ActionBlock, "The machine was not fit to measure: "+d.breaches(protocol.ActionBlock))
+	d.guard("HOST-LIMITS", Invalid, "a blocking host limit was broken", d.limitBroken(protocol.ActionBlock), "The machine was not fit to measure: "+d.breaches(protocol.ActionBlock))
 
 	// The rule itself is looked at even where the run is exploratory or
 	// provisional, to say what it would have been.
@@ -104,18 +120,19 @@ func (d *decision) guards() branch {
 	}
 	d.guard("EXPLORATORY", Inconclusive, "the run is exploratory", len(d.r.Exploratory) > 0,
 		"An exploratory run decides nothing: "+strings.Join(d.r.Exploratory, "; ")+"."+hint)
-	d.guard("MISSING-DATA", Invalid, "a figure that the rule consults is missing", len(would.missing) > 0,
+	d.guard("MISSING-DATA", Invalid, "a figure that the decision needs is missing", len(would.missing) > 0,
 		"The decision needs figures that do not exist: "+strings.Join(would.missing, "; "))
-	d.guard("PROVISIONAL", Inconclusive, "a host limit made figures provisional", d.r.Host.Worst == protocol.ActionProvisional,
+	d.guard("PROVISIONAL", Inconclusive, "a host limit made figures provisional", d.limitBroken(protocol.ActionProvisional),
 		"The machine was not quiet enough for its timings to count: "+d.breaches(protocol.ActionProvisional)+"."+hint)
-	if d.v.Outcome != "" {
-		for i := range steps {
+	for i := range steps {
+		// The step that lacks a figure is what MISSING-DATA stands on.
+		if d.v.Outcome != "" && steps[i].Result != "missing" {
 			steps[i].Note = "not reached; shown for information"
 		}
 	}
 	d.v.Trace = append(d.v.Trace, steps...)
 	if d.v.Outcome == "" {
-		broken := d.brokenVetoes()
+		broken := namesOf(judged(d.v.Vetoes, Broken))
 		d.guard("VETOED", NoGo, "the rule says go and a veto is broken", would.class == Go && len(broken) > 0,
 			"The rule says "+would.name+", but a veto is broken: "+strings.Join(broken, ", "))
 	}
@@ -155,6 +172,11 @@ func cut(s string, n int) string {
 	return s
 }
 
+func (d *decision) limitBroken(action string) bool {
+	return d.r.Host.Worst == action ||
+		slices.ContainsFunc(d.r.Host.Breaches, func(b analysis.HostBreach) bool { return b.Action == action })
+}
+
 func (d *decision) breaches(action string) string {
 	var out []string
 	for _, b := range d.r.Host.Breaches {
@@ -183,7 +205,7 @@ func (d *decision) rule() (branch, []Step) {
 		}
 		if o.When == "" {
 			step.Result = "true"
-			b = branch{name: o.Name, class: Class(o.Class), why: d.why(o)}
+			b = d.fires(o, nil)
 			steps = append(steps, step)
 			continue
 		}
@@ -212,7 +234,7 @@ func (d *decision) rule() (branch, []Step) {
 			b.missing = append(b.missing, err.Error())
 		case ok:
 			step.Result = "true"
-			b = branch{name: o.Name, class: Class(o.Class), why: d.why(o)}
+			b = d.fires(o, c.Names)
 		default:
 			step.Result = "false"
 		}
@@ -225,16 +247,52 @@ func (d *decision) rule() (branch, []Step) {
 	return b, steps
 }
 
+// fires is the branch of an outcome whose condition holds. A go needs more than
+// that: see Decide.
+func (d *decision) fires(o protocol.Outcome, names []string) branch {
+	b := branch{name: o.Name, class: Class(o.Class), why: d.why(o)}
+	if b.class != Go {
+		return b
+	}
+	if !slices.ContainsFunc(names, d.measured) {
+		b.missing = append(b.missing, fmt.Sprintf("outcome %s is go and its condition consults nothing that was measured", o.Name))
+	}
+	if len(judged(d.v.Vetoes, Broken)) == 0 {
+		for _, v := range judged(d.v.Vetoes, Missing) {
+			b.missing = append(b.missing, fmt.Sprintf("veto.%s (cell %s: %s)", v.Rule, v.Cell, v.Missing))
+		}
+	}
+	return b
+}
+
+// measured says whether a name stands for something that the run has shown. A
+// constant does not, nor does the absence of a veto, nor do all of no gates.
+func (d *decision) measured(name string) bool {
+	switch {
+	case name == "primary.alpha", strings.HasPrefix(name, "veto."):
+		return false
+	case name == "gate.all":
+		return slices.ContainsFunc(d.v.Gates, func(g RuleResult) bool { return g.Judged })
+	}
+	return true
+}
+
 func (d *decision) why(o protocol.Outcome) string {
 	parts := []string{}
 	if o.Say != "" {
 		parts = append(parts, o.Say)
 	}
-	if broken := d.brokenVetoes(); len(broken) > 0 {
-		parts = append(parts, "Broken vetoes: "+strings.Join(broken, ", ")+".")
-	}
-	if broken := brokenRules(d.v.Gates); len(broken) > 0 {
-		parts = append(parts, "Broken gates: "+strings.Join(broken, ", ")+".")
+	for _, list := range []struct {
+		what  string
+		rules []RuleResult
+		state string
+	}{
+		{"Broken vetoes", d.v.Vetoes, Broken}, {"Broken gates", d.v.Gates, Broken},
+		{"Vetoes without an answer", d.v.Vetoes, Missing}, {"Gates without an answer", d.v.Gates, Missing},
+	} {
+		if names := namesOf(judged(list.rules, list.state)); len(names) > 0 {
+			parts = append(parts, list.what+": "+strings.Join(names, ", ")+".")
+		}
 	}
 	if len(parts) == 0 {
 		return "The rule's outcome is " + o.Name + "."
@@ -242,18 +300,25 @@ func (d *decision) why(o protocol.Outcome) string {
 	return strings.Join(parts, " ")
 }
 
-func (d *decision) brokenVetoes() []string { return brokenRules(d.v.Vetoes) }
+// judged are the answers that count and are of that state.
+func judged(rules []RuleResult, state string) []RuleResult {
+	var out []RuleResult
+	for _, r := range rules {
+		if r.Judged && r.State == state {
+			out = append(out, r)
+		}
+	}
+	return out
+}
 
-func brokenRules(rules []RuleResult) []string {
+func namesOf(rules []RuleResult) []string {
 	var out []string
 	for _, r := range rules {
-		if r.Judged && r.State != Holds {
-			s := r.Rule
-			if r.Cell != protocol.NoFactors {
-				s += " in " + r.Cell
-			}
-			out = append(out, s)
+		s := r.Rule
+		if r.Cell != protocol.NoFactors {
+			s += " in " + r.Cell
 		}
+		out = append(out, s)
 	}
 	return out
 }
@@ -278,7 +343,7 @@ func (d *decision) named(values protocol.Named, names []string) []Value {
 // name.
 func (d *decision) evaluateRules() {
 	d.values, d.absent = protocol.Named{}, map[string]string{}
-	if !d.r.Clear {
+	if !d.clear {
 		return
 	}
 	d.v.Vetoes = d.rules(d.p.Vetoes)
@@ -289,7 +354,7 @@ func (d *decision) evaluateRules() {
 	if cells := d.p.PrimaryCells(); len(cells) == 1 {
 		for i := range d.p.Metrics {
 			m := &d.p.Metrics[i]
-			values, why := ruleValues(d.r.Cell(cells[0].Name).Metric(m.Name), m, &protocol.Rule{Arm: d.p.Primary.Treatment, Statistic: protocol.StatMean})
+			values, why := ruleValues(d.r.Cell(cells[0].Name).Metric(m.Name), m, &protocol.Rule{Arm: d.p.Primary.Treatment, Statistic: protocol.StatMean}, cells[0].Rounds)
 			for n := range protocol.RuleScope(protocol.StatMean) {
 				name := "effect." + m.Name + "." + n
 				if v, ok := values[n]; ok {
@@ -305,7 +370,8 @@ func (d *decision) evaluateRules() {
 // fold makes one truth per rule over its cells, and any or all over the rules.
 // For a veto true means tripped, for a gate true means passed. A cell without
 // an answer leaves the name without a value, unless another cell has already
-// settled it the bad way.
+// settled it the bad way. A stress rule has no truth that an outcome could
+// consult: it is never judged.
 func (d *decision) fold(kind string, rules []protocol.Rule, results []RuleResult) {
 	good := kind == "gate"
 	sum, sumMissing := good, ""
@@ -324,7 +390,11 @@ func (d *decision) fold(kind string, rules []protocol.Rule, results []RuleResult
 				missing = fmt.Sprintf("cell %s: %s", res.Cell, res.Missing)
 			}
 		}
-		if judged == 0 && rule.Class != protocol.ClassStress {
+		if rule.Class == protocol.ClassStress {
+			d.absent[name] = "class stress: reported, never judged"
+			continue
+		}
+		if judged == 0 {
 			missing = "no judged cell"
 		}
 		if value == good && missing != "" {
@@ -335,7 +405,7 @@ func (d *decision) fold(kind string, rules []protocol.Rule, results []RuleResult
 			continue
 		}
 		d.values[name] = value
-		if value != good && rule.Class != protocol.ClassStress {
+		if value != good {
 			sum = value
 		}
 	}
@@ -360,7 +430,7 @@ func (d *decision) rules(rules []protocol.Rule) []RuleResult {
 				out = append(out, res)
 				continue
 			}
-			values, why := ruleValues(d.r.Cell(cell.Name).Metric(rule.Metric), m, rule)
+			values, why := ruleValues(d.r.Cell(cell.Name).Metric(rule.Metric), m, rule, cell.Rounds)
 			res.Values = d.named(values, c.Names)
 			ok, err := c.Eval(values)
 			switch {
@@ -382,7 +452,7 @@ func (d *decision) rules(rules []protocol.Rule) []RuleResult {
 
 // ruleValues are the names a rule's condition may consult, with why some are
 // not there.
-func ruleValues(cm *analysis.CellMetric, m *protocol.Metric, rule *protocol.Rule) (protocol.Named, string) {
+func ruleValues(cm *analysis.CellMetric, m *protocol.Metric, rule *protocol.Rule, rounds int) (protocol.Named, string) {
 	v := protocol.Named{}
 	if cm == nil || len(cm.Arms) == 0 {
 		return v, "the cell has no figures"
@@ -391,9 +461,12 @@ func ruleValues(cm *analysis.CellMetric, m *protocol.Metric, rule *protocol.Rule
 	if treat == nil || c == nil {
 		return v, fmt.Sprintf("arm %s has no figures", rule.Arm)
 	}
-	rounds := len(treat.Values)
 	if c.N < rounds {
 		return v, fmt.Sprintf("%d of %d rounds lack a value of %s", rounds-c.N, rounds, cm.Metric)
+	}
+	mean := rule.Statistic == protocol.StatMean || rule.Statistic == ""
+	if mean && c.Contradiction != "" {
+		return v, c.Contradiction
 	}
 	v["n"] = float64(c.N)
 	var a, b float64
@@ -424,15 +497,20 @@ func ruleValues(cm *analysis.CellMetric, m *protocol.Metric, rule *protocol.Rule
 		v["d"], v["dz"] = towardsBetter(m, float64(c.D)), towardsBetter(m, float64(c.Dz))
 	}
 	v["ref"], v["treat"], v["diff"] = a, b, b-a
-	if a != 0 {
-		v["ratio"], v["change"] = b/a, (b-a)/math.Abs(a)
-	} else if b == 0 {
+	switch {
+	case a > 0:
+		v["ratio"] = b / a
+	case a == 0 && b == 0:
 		// Nothing against nothing, for instance no retries on either side.
 		v["ratio"], v["change"] = 1.0, 0.0
 	}
-	gain := towardsBetter(m, b-a)
-	v["better"], v["worse"] = gain > 0, gain < 0
-	return v, "the reference's value is zero, or a test could not be computed"
+	if a != 0 {
+		v["change"] = (b - a) / math.Abs(a)
+	}
+	if gain := towardsBetter(m, b-a); !math.IsNaN(gain) {
+		v["better"], v["worse"] = gain > 0, gain < 0
+	}
+	return v, "the reference's value is not positive, or a test could not be computed"
 }
 
 // towardsBetter is the value with the sign turned so that positive means that
@@ -445,34 +523,54 @@ func towardsBetter(m *protocol.Metric, x float64) float64 {
 }
 
 // primary names the confirmatory result. With several cells the weakest speaks
-// for all; better and meets_floor must hold in every one.
+// for all; better and meets_floor must hold in every one, worse in any.
 func (d *decision) primary() {
 	q, pr := d.p.Primary, d.r.Primary
 	if pr == nil {
 		return
 	}
 	m := d.p.Metric(q.Metric)
-	names := []string{"p", "d", "dz", "diff", "diff_low", "diff_high", "ratio", "change", "n", "significant", "better", "worse", "meets_floor"}
 	d.values["primary.alpha"] = q.Alpha
 	missing := ""
-	better, floor := true, true
-	var weak *analysis.Comparison
-	var weakCell analysis.PrimaryCell
-	for _, pc := range pr.Cells {
-		c := d.r.Cell(pc.Cell).Metric(q.Metric).Against(q.Treatment)
-		if pc.Missing != "" || c == nil || math.IsNaN(float64(pc.AdjustedP)) {
-			missing = fmt.Sprintf("cell %s: %s", pc.Cell, pc.Missing)
-			continue
-		}
-		better = better && c.Better
-		floor = floor && meetsFloor(q.Floor, m, c)
-		if pc.Cell == pr.Weakest {
-			weak, weakCell = c, pc
+	lacks := func(format string, args ...any) {
+		if missing == "" {
+			missing = fmt.Sprintf(format, args...)
 		}
 	}
-	if missing != "" || weak == nil {
-		for _, n := range names {
-			d.absent["primary."+n] = missing
+	better, worse, floor, noFloor := true, false, true, ""
+	var weak *analysis.Comparison
+	var weakCell analysis.PrimaryCell
+	for _, cell := range d.p.PrimaryCells() {
+		i := slices.IndexFunc(pr.Cells, func(pc analysis.PrimaryCell) bool { return pc.Cell == cell.Name })
+		c := d.r.Cell(cell.Name).Metric(q.Metric).Against(q.Treatment)
+		if i < 0 || c == nil {
+			lacks("cell %s: no comparison", cell.Name)
+			continue
+		}
+		switch pc := pr.Cells[i]; {
+		case pc.Missing != "":
+			lacks("cell %s: %s", cell.Name, pc.Missing)
+		case pc.N < cell.Rounds || math.IsNaN(float64(pc.AdjustedP)) || math.IsNaN(float64(pc.Diff)):
+			lacks("cell %s: the comparison is not whole", cell.Name)
+		default:
+			better, worse = better && pc.Better, worse || pc.Worse
+			meets, ok := meetsFloor(q.Floor, m, c)
+			if floor = floor && meets; !ok {
+				noFloor = fmt.Sprintf("cell %s: the effect has no value on the floor's scale", cell.Name)
+			}
+			if pc.Cell == pr.Weakest {
+				weak, weakCell = c, pc
+			}
+		}
+	}
+	if weak == nil {
+		lacks("no cell speaks for the family")
+	}
+	if missing != "" {
+		for name := range d.p.OutcomeScope() {
+			if strings.HasPrefix(name, "primary.") && name != "primary.alpha" {
+				d.absent[name] = missing
+			}
 		}
 		return
 	}
@@ -480,7 +578,7 @@ func (d *decision) primary() {
 	set("p", float64(weakCell.AdjustedP))
 	set("d", towardsBetter(m, float64(weak.D)))
 	set("dz", towardsBetter(m, float64(weak.Dz)))
-	set("diff", float64(weak.Diff))
+	set("diff", float64(weakCell.Diff))
 	set("diff_low", float64(weakCell.CI.Low))
 	set("diff_high", float64(weakCell.CI.High))
 	set("ratio", float64(weak.Ratio))
@@ -488,22 +586,29 @@ func (d *decision) primary() {
 	set("n", float64(weakCell.N))
 	set("significant", float64(weakCell.AdjustedP) < q.Alpha)
 	set("better", better)
-	set("worse", weak.Worse)
+	set("worse", worse)
+	if noFloor != "" {
+		d.absent["primary.meets_floor"] = noFloor
+		return
+	}
 	set("meets_floor", floor)
 }
 
 // meetsFloor says whether the effect, in the direction that is better, reaches
-// the smallest one that matters. NaN never does.
-func meetsFloor(f protocol.Floor, m *protocol.Metric, c *analysis.Comparison) bool {
+// the smallest one that matters; ok is false where it has no value.
+func meetsFloor(f protocol.Floor, m *protocol.Metric, c *analysis.Comparison) (meets, ok bool) {
+	reaches := func(effect analysis.Number, floor float64) (bool, bool) {
+		return towardsBetter(m, float64(effect)) >= floor, !math.IsNaN(float64(effect))
+	}
 	switch {
 	case f.D > 0:
-		return towardsBetter(m, float64(c.D)) >= f.D
+		return reaches(c.D, f.D)
 	case f.Dz > 0:
-		return towardsBetter(m, float64(c.Dz)) >= f.Dz
+		return reaches(c.Dz, f.Dz)
 	case f.Change > 0:
-		return towardsBetter(m, float64(c.Change)) >= f.Change
+		return reaches(c.Change, f.Change)
 	}
-	return c.Better
+	return c.Better, true
 }
 
 func (d *decision) notes() {

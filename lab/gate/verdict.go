@@ -76,8 +76,22 @@ type Step struct {
 // Value is a named result that a condition consulted.
 type Value struct {
 	Name string          `json:"name"`
-	Num  analysis.Number `json:"num,omitempty"`
-	Bool *bool           `json:"bool,omitempty"` // set for a truth
+	Num  analysis.Number `json:"num"`            // null where missing
+	Bool *bool           `json:"bool,omitempty"` // set for a truth, which has no num
+}
+
+// MarshalJSON leaves num out for a truth, and only there: a zero is a figure.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if v.Bool != nil {
+		return json.Marshal(struct {
+			Name string `json:"name"`
+			Bool bool   `json:"bool"`
+		}{v.Name, *v.Bool})
+	}
+	return json.Marshal(struct {
+		Name string          `json:"name"`
+		Num  analysis.Number `json:"num"`
+	}{v.Name, v.Num})
 }
 
 // RuleResult is a gate's or veto's answer in one cell.

@@ -91,8 +91,14 @@ func TestOwnCPUHasChildrenAliveAndReaped(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Skip(err)
 	}
-	time.Sleep(300 * time.Millisecond)
-	alive := real.OwnCPU(os.Getpid())
+	alive := before
+	for end := time.After(20 * time.Second); alive-before < 50*time.Millisecond; alive = real.OwnCPU(os.Getpid()) {
+		select {
+		case <-end:
+			t.Fatalf("a child that does nothing but compute has added %v in 20 s", alive-before)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 	cmd.Process.Kill()
 	cmd.Wait()
 	reaped := real.OwnCPU(os.Getpid())

@@ -23,16 +23,23 @@
 //     off; they, and nothing else, may be dropped by a resume.
 //  2. Samples are written before the record that refers to them, and synced
 //     before it is synced.
-//  3. A round mark is written after everything of its round, and a sync
-//     follows: at the latest SyncEvery after the previous one, always at the
-//     end of a cell and of the run. A power failure can therefore cost the
-//     rounds of at most that stretch; a kill costs at most the trial under way.
+//  3. A sync comes before a round mark: at the latest SyncEvery after the
+//     previous one, always at the end of a cell and of the run. Each mark says
+//     how many records that sync, or an earlier one, has put on disk. A power
+//     failure can therefore cost the rounds of at most that stretch; a kill
+//     costs at most the trial under way.
 //  4. A run is sealed once. A sealed folder is never written again, but for
 //     pages.
+//  5. One process at a time writes: it holds a lock on the chain, which dies
+//     with it.
 //
-// Records after the last synced mark may survive a power failure while their
+// Records that no mark vouches for may survive a power failure while their
 // samples do not; resume drops such records, counts the bytes and says so in
-// the chain. A record before a mark whose samples are wrong is damage.
+// the chain. A record that a mark vouches for and whose samples are wrong is
+// damage.
+//
+// What a chain without a seal cannot show is that its last lines were taken
+// away: that is what a crash leaves. Only the seal fixes the end.
 //
 // Rejected: a sync per trial (it would put disk traffic between the trials
 // of a round, where they are compared), and one file per trial (a directory
@@ -41,6 +48,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -53,6 +61,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/assaylab/assay/lab/host"
@@ -93,6 +102,9 @@ var ErrSealed = errors.New("the run is finished and sealed")
 
 // ErrNewer is returned for a folder that a newer assay wrote.
 var ErrNewer = errors.New("written by a newer assay")
+
+// ErrBusy is returned when another process is writing to the run.
+var ErrBusy = errors.New("another process is writing to this run")
 
 // Run is what a folder holds, read once.
 type Run struct {
@@ -167,64 +179,146 @@ type Writer struct {
 	chain    *os.File
 	samples  *os.File
 	lastSync time.Time
+	durable  int // records that the last sync put on disk
 	broken   error
 }
 
-// Create makes the run folder and its first record. The folder must not hold
-// anything but the remains of a Create that was cut off before that record.
-func Create(dir string, lock *protocol.Lock, p *protocol.Protocol, env *host.Provenance, now time.Time) (*Writer, error) {
+// Claim is a run folder that is ours to begin a run in. It is held against
+// other processes until Release, or until the Writer it became is closed.
+type Claim struct {
+	dir   string
+	chain *os.File
+}
+
+// NewClaim makes and claims a run folder. It must not hold anything but the
+// remains of a run that was cut off before its first record.
+func NewClaim(dir string) (*Claim, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
-	entries, err := os.ReadDir(dir)
+	// Looked at before anything is put into a folder that may be somebody's
+	// own, and again once nobody else can begin a run there.
+	if err := vacant(dir); err != nil {
+		return nil, err
+	}
+	chain, err := openLocked(dir, os.O_CREATE)
 	if err != nil {
-		return nil, fmt.Errorf("run folder: %w", err)
+		return nil, err
 	}
-	for _, e := range entries {
-		if !remains(dir, e) {
-			return nil, fmt.Errorf("run folder %s is not empty; give another with -o, or go on with: assay resume %s", dir, dir)
-		}
+	if err := vacant(dir); err != nil {
+		return nil, errors.Join(err, chain.Close())
 	}
+	return &Claim{dir, chain}, nil
+}
+
+// Release gives up a claim, and removes the folder where it holds nothing. It
+// does nothing once the claim has become a Writer.
+func (c *Claim) Release() error {
+	if c.chain == nil {
+		return nil
+	}
+	if info, err := c.chain.Stat(); err == nil && info.Size() == 0 {
+		_ = os.Remove(c.chain.Name())
+		_ = os.Remove(c.dir)
+	}
+	return c.chain.Close()
+}
+
+// Create writes the first record.
+func (c *Claim) Create(lock *protocol.Lock, p *protocol.Protocol, env *host.Provenance, now time.Time) (*Writer, error) {
 	envBytes, err := json.MarshalIndent(env, "", "  ")
 	if err != nil {
 		return nil, err
 	}
 	envBytes = append(envBytes, '\n')
-	if err := WriteFile(filepath.Join(dir, LockFile), lock.Bytes()); err != nil {
+	if err := WriteFile(filepath.Join(c.dir, LockFile), lock.Bytes()); err != nil {
 		return nil, err
 	}
-	if err := WriteFile(filepath.Join(dir, EnvironmentFile), envBytes); err != nil {
+	if err := WriteFile(filepath.Join(c.dir, EnvironmentFile), envBytes); err != nil {
 		return nil, err
 	}
-	w := &Writer{run: &Run{Dir: dir, Lock: lock, Protocol: p, head: lock.Digest}}
-	if err := w.open(); err != nil {
+	// Half a first record may be left of a run that was cut off.
+	if err := c.chain.Truncate(0); err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	w := &Writer{run: &Run{Dir: c.dir, Lock: lock, Protocol: p, head: lock.Digest}, chain: c.chain}
+	if err := w.openSamples(); err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(envBytes)
-	if err := w.Append(Record{Kind: KindBegin, Begin: &Begin{
+	err = w.Append(Record{Kind: KindBegin, Begin: &Begin{
 		Schema: SchemaVersion, Lock: lock.Digest, Environment: hex.EncodeToString(sum[:]), Time: now.UTC(),
-	}}); err != nil {
-		return nil, err
+	}})
+	if err == nil {
+		err = errors.Join(w.Sync(), syncDir(c.dir), syncDir(filepath.Dir(c.dir)))
 	}
-	if err := w.Sync(); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, w.samples.Close())
 	}
-	return w, syncDir(dir)
+	c.chain = nil
+	return w, nil
 }
 
-// remains says whether an entry is one that a Create left which never got as
-// far as the first record.
-func remains(dir string, e fs.DirEntry) bool {
-	if Exists(dir) {
-		return false
+// Create claims a run folder and writes the first record. The writer must be
+// closed.
+func Create(dir string, lock *protocol.Lock, p *protocol.Protocol, env *host.Provenance, now time.Time) (*Writer, error) {
+	c, err := NewClaim(dir)
+	if err != nil {
+		return nil, err
 	}
-	known := []string{LockFile, EnvironmentFile, ObservationsFile, SamplesFile, ScratchDir}
-	return slices.Contains(known, e.Name()) || strings.HasPrefix(e.Name(), ".")
+	w, err := c.Create(lock, p, env, now)
+	return w, errors.Join(err, c.Release())
+}
+
+// vacant returns an error where a folder holds anything but what a run leaves
+// that never got as far as its first record.
+func vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("run folder: %w", err)
+	}
+	begun := Exists(dir)
+	for _, e := range entries {
+		if begun || !remains(e) {
+			return fmt.Errorf("run folder %s is not empty; give another with -o, or go on with: assay resume %s", dir, dir)
+		}
+	}
+	return nil
+}
+
+func remains(e fs.DirEntry) bool {
+	switch e.Name() {
+	case SamplesFile:
+		// Samples without a record are what is left of a run that was damaged.
+		info, err := e.Info()
+		return err == nil && info.Size() == 0
+	case LockFile, EnvironmentFile, ObservationsFile, ScratchDir:
+		return true
+	}
+	return strings.HasPrefix(e.Name(), "."+LockFile+"-") || strings.HasPrefix(e.Name(), "."+EnvironmentFile+"-")
 }
 
 // Resume opens an unfinished run for appending, after dropping what a crash
-// cut off, and says so in the chain. It returns ErrSealed for a finished run.
-func Resume(dir, tool string, now time.Time) (*Writer, error) {
+// cut off, and says so in the chain. It returns ErrSealed for a finished run
+// and ErrBusy for one that is under way.
+func Resume(dir, tool string, now time.Time) (_ *Writer, err error) {
+	if err := isRun(dir); err != nil {
+		return nil, err
+	}
+	w := &Writer{}
+	if w.chain, err = openLocked(dir, 0); err != nil {
+		_, damage := Open(dir)
+		return nil, cmp.Or(damage, err)
+	}
+	defer func() {
+		if err != nil {
+			w.chain.Close()
+			if w.samples != nil {
+				w.samples.Close()
+			}
+		}
+	}()
+	// Only now: before, the process that held it may have been appending.
 	r, problems, err := read(dir)
 	if err != nil {
 		return nil, err
@@ -235,33 +329,50 @@ func Resume(dir, tool string, now time.Time) (*Writer, error) {
 	if r.Sealed {
 		return nil, fmt.Errorf("%s: %w; its verdict stands in %s", dir, ErrSealed, VerdictFile)
 	}
-	dropped := r.tornBytes
-	w := &Writer{run: r}
-	if err := w.open(); err != nil {
-		return nil, err
-	}
-	if err := w.chain.Truncate(r.chainBytes); err != nil {
-		return nil, err
-	}
-	if err := w.samples.Truncate(r.sampleBytes); err != nil {
+	w.run = r
+	if err := w.openSamples(); err != nil {
 		return nil, err
 	}
 	if r.Ended() {
 		return w, nil
 	}
-	if err := w.Append(Record{Kind: KindResume, Resume: &Resumption{Time: now.UTC(), Tool: tool, Dropped: dropped}}); err != nil {
+	dropped := r.tornBytes
+	if err := w.chain.Truncate(r.chainBytes); err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	if err := w.samples.Truncate(r.sampleBytes); err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
+	}
+	if err := w.Sync(); err != nil {
+		return nil, err
+	}
+	r.tornBytes = 0
+	rec := Record{Kind: KindResume, Resume: &Resumption{Time: now.UTC(), Tool: tool, Dropped: dropped, Durable: w.durable}}
+	if err := w.Append(rec); err != nil {
 		return nil, err
 	}
 	return w, w.Sync()
 }
 
-func (w *Writer) open() (err error) {
-	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
-	if w.chain, err = os.OpenFile(filepath.Join(w.run.Dir, ObservationsFile), flags, 0o644); err != nil {
-		return fmt.Errorf("run folder: %w", err)
+const appending = os.O_WRONLY | os.O_APPEND
+
+// openLocked opens the chain for appending and keeps other processes from it.
+func openLocked(dir string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, ObservationsFile), appending|flags, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("run folder: %w", err)
 	}
-	if w.samples, err = os.OpenFile(filepath.Join(w.run.Dir, SamplesFile), flags, 0o644); err != nil {
-		w.chain.Close()
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(fmt.Errorf("%s: %w", dir, ErrBusy), f.Close())
+	}
+	// A file system without locks must not stop a run.
+	return f, nil
+}
+
+func (w *Writer) openSamples() (err error) {
+	w.samples, err = os.OpenFile(filepath.Join(w.run.Dir, SamplesFile), appending|os.O_CREATE, 0o644)
+	if err != nil {
 		return fmt.Errorf("run folder: %w", err)
 	}
 	return nil
@@ -273,10 +384,11 @@ func (w *Writer) Run() *Run { return w.run }
 // Append writes a record. A trial's bulk samples are written first and
 // replaced by references. After an error the writer refuses everything: what
 // has been written is whole and can be resumed.
-func (w *Writer) Append(rec Record) error {
+func (w *Writer) Append(rec Record) (err error) {
 	if w.broken != nil {
 		return w.broken
 	}
+	defer func() { w.broken = err }()
 	if rec.Trial != nil {
 		if err := w.storeSamples(rec.Trial); err != nil {
 			return err
@@ -315,22 +427,22 @@ func (w *Writer) storeSamples(obs *trial.Observation) error {
 func (w *Writer) write(f *os.File, b []byte, end int64) error {
 	if _, err := f.Write(b); err != nil {
 		_ = f.Truncate(end)
-		w.broken = fmt.Errorf("writing %s: %w; what was measured so far is safe, go on with: assay resume %s", filepath.Base(f.Name()), err, w.run.Dir)
-		return w.broken
+		return fmt.Errorf("writing %s: %w; what was measured so far is safe, go on with: assay resume %s", filepath.Base(f.Name()), err, w.run.Dir)
 	}
 	return nil
 }
 
-// EndRound writes the mark of a finished round, and syncs when the last sync
-// is SyncEvery ago or force is set.
+// EndRound syncs when the last sync is SyncEvery ago or force is set, and
+// writes the mark of a finished round. The mark comes last so that it can
+// vouch for what it follows; to lose it costs nothing.
 func (w *Writer) EndRound(m RoundMark, force bool) error {
-	if err := w.Append(Record{Kind: KindRound, Round: &m}); err != nil {
-		return err
+	if force || time.Since(w.lastSync) >= SyncEvery {
+		if err := w.Sync(); err != nil {
+			return err
+		}
 	}
-	if !force && time.Since(w.lastSync) < SyncEvery {
-		return nil
-	}
-	return w.Sync()
+	m.Durable = w.durable
+	return w.Append(Record{Kind: KindRound, Round: &m})
 }
 
 // Sync puts everything written so far on disk, samples first.
@@ -345,7 +457,7 @@ func (w *Writer) Sync() error {
 			return w.broken
 		}
 	}
-	w.lastSync = time.Now()
+	w.lastSync, w.durable = time.Now(), len(w.run.Records)
 	return nil
 }
 
@@ -393,12 +505,24 @@ func sortedNames(m map[string][]int64) []string {
 // Exists says whether the folder holds a run that has begun: at least one whole
 // record.
 func Exists(dir string) bool {
+	ok, err := begun(dir)
+	return ok && err == nil
+}
+
+// begun is Exists with the reason why it cannot be told.
+func begun(dir string) (bool, error) {
 	f, err := os.Open(filepath.Join(dir, ObservationsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer f.Close()
 	first := make([]byte, 64<<10)
-	n, _ := io.ReadFull(f, first)
-	return bytes.IndexByte(first[:n], '\n') >= 0
+	n, err := io.ReadFull(f, first)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return bytes.IndexByte(first[:n], '\n') >= 0, err
 }

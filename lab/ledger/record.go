@@ -70,18 +70,20 @@ type HostWindow struct {
 	Breaches []host.Breach  `json:"breaches,omitempty"`
 }
 
-// RoundMark says that a round is complete and everything before it is on disk.
+// RoundMark says that a round is complete.
 type RoundMark struct {
-	Cell   string `json:"cell"`
-	Round  int    `json:"round"`
-	Warmup bool   `json:"warmup,omitempty"`
+	Cell    string `json:"cell"`
+	Round   int    `json:"round"`
+	Warmup  bool   `json:"warmup,omitempty"`
+	Durable int    `json:"durable,omitempty"` // number of records that were on disk, with their samples
 }
 
 // Resumption says that the run went on after a stop.
 type Resumption struct {
 	Time    time.Time `json:"time"`
 	Tool    string    `json:"tool"`
-	Dropped int64     `json:"dropped_bytes,omitempty"` // of a line that the stop cut off
+	Dropped int64     `json:"dropped_bytes,omitempty"` // of what the stop cut off
+	Durable int       `json:"durable,omitempty"`       // as in RoundMark
 }
 
 // Note is a remark about the run as a whole, such as an interrupt.
@@ -131,6 +133,9 @@ func encodeLine(prev string, seq int, rec *Record) (line []byte, sum string, err
 	b = append(b, sum...)
 	b = append(b, sumEnd...)
 	b = append(b, '\n')
+	if len(b) > maxLine {
+		return nil, "", fmt.Errorf("ledger: record %d has %d bytes; at most %d can be read back", seq, len(b), maxLine)
+	}
 	return b, sum, nil
 }
 

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,8 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/assaylab/assay/lab/protocol"
 )
@@ -59,39 +61,72 @@ func Verify(dir string) (*Run, []Problem, error) { return read(dir) }
 // read reads and checks a folder. An error means that there is nothing to
 // check; problems mean that it was changed.
 func read(dir string) (*Run, []Problem, error) {
-	if info, err := os.Stat(dir); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w: %w", dir, ErrNotRun, err)
-	} else if !info.IsDir() {
-		return nil, nil, fmt.Errorf("%s: %w; give the folder, not a file in it", dir, ErrNotRun)
+	if err := isRun(dir); err != nil {
+		return nil, nil, err
 	}
-	if !Exists(dir) {
-		return nil, nil, fmt.Errorf("%s: %w: it has no record in %s; start one with: assay run PROTOCOL", dir, ErrNotRun, ObservationsFile)
-	}
-	r := &Run{Dir: dir}
+	r := &Run{Dir: dir, Sealed: has(dir, SealFile) && has(dir, VerdictFile)}
 	v := &verifier{run: r}
 	v.lock()
 	if err := v.chain(); err != nil {
 		return nil, nil, err
 	}
 	v.environment()
-	v.seal()
 	v.samples()
+	v.seal()
 	return r, v.problems, nil
+}
+
+func has(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// isRun returns an error that wraps ErrNotRun where no run has begun. A folder
+// whose chain is gone but not what was made of it is still a run: a damaged
+// one.
+func isRun(dir string) error {
+	if info, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("%s: %w: %w", dir, ErrNotRun, err)
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s: %w; give the folder, not a file in it", dir, ErrNotRun)
+	}
+	ok, err := begun(dir)
+	if err != nil {
+		return fmt.Errorf("run folder: %w", err)
+	}
+	if ok || has(dir, ResultsFile) || has(dir, SealFile) || has(dir, VerdictFile) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: it has no record in %s; start one with: assay run PROTOCOL", dir, ErrNotRun, ObservationsFile)
 }
 
 type verifier struct {
 	run      *Run
 	problems []Problem
+	sums     map[string]string // of files that were read whole anyway
 }
 
 func (v *verifier) problem(file string, line int, format string, args ...any) {
 	v.problems = append(v.problems, Problem{file, line, fmt.Sprintf(format, args...)})
 }
 
+// why is an error of the file system without the path, which the problem names
+// already.
+func why(err error) error {
+	var at *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("is missing")
+	case errors.As(err, &at):
+		return fmt.Errorf("cannot be read: %w", at.Err)
+	}
+	return err
+}
+
 func (v *verifier) lock() {
 	b, err := os.ReadFile(filepath.Join(v.run.Dir, LockFile))
 	if err != nil {
-		v.problem(LockFile, 0, "%v", err)
+		v.problem(LockFile, 0, "%v", why(err))
 		return
 	}
 	lock, p, err := protocol.ReadLock(b)
@@ -106,86 +141,111 @@ func (v *verifier) lock() {
 // own hash holds but whose prev is not the sum of the line before stands in
 // the wrong place, and its number says what happened.
 func (v *verifier) chain() error {
-	f, err := os.Open(filepath.Join(v.run.Dir, ObservationsFile))
+	b, err := os.ReadFile(filepath.Join(v.run.Dir, ObservationsFile))
 	if err != nil {
-		return err
+		v.problem(ObservationsFile, 0, "%v", why(err))
+		return nil
 	}
-	defer f.Close()
-	in := bufio.NewReaderSize(f, 1<<20)
+	whole := bytes.LastIndexByte(b, '\n') + 1
+	v.run.chainBytes, v.run.tornBytes = int64(whole), int64(len(b)-whole)
+	v.sums = map[string]string{ObservationsFile: sumOf(b)}
+	all := readLines(b[:whole])
 	head := ""
 	if v.run.Lock != nil {
 		head = v.run.Lock.Digest
 	}
-	for n := 1; ; n++ {
-		line, err := readLine(in)
-		if errors.Is(err, io.EOF) {
-			v.run.tornBytes = int64(len(line))
-			break
-		}
-		if err != nil {
-			v.problem(ObservationsFile, n, "%v", err)
-			break
-		}
-		v.run.chainBytes += int64(len(line)) + 1
-		l, err := readLink(line)
-		if err != nil {
-			v.problem(ObservationsFile, n, "%v", err)
-			// Go on as if it were right, so that one flipped byte is one problem.
-			head = l.sum
+	for i, l := range all {
+		n := i + 1
+		if l.err != nil {
+			v.problem(ObservationsFile, n, "%v", l.err)
+			// The next line cannot be compared with one that is wrong itself:
+			// one flipped byte is one problem.
+			head = ""
 			v.run.Records = append(v.run.Records, Record{})
 			continue
 		}
 		switch {
-		case l.seq > n-1:
-			v.problem(ObservationsFile, n, "%d line(s) before it were removed: it is number %d and stands at %d", l.seq-(n-1), l.seq, n-1)
+		case l.seq > i:
+			v.problem(ObservationsFile, n, "%d line(s) before it were removed: it is number %d and stands at %d", l.seq-i, l.seq, i)
 			return nil
-		case l.seq < n-1:
-			v.problem(ObservationsFile, n, "stands out of order or is repeated: it is number %d and stands at %d", l.seq, n-1)
+		case l.seq < i:
+			v.problem(ObservationsFile, n, "stands out of order or is repeated: it is number %d and stands at %d", l.seq, i)
 			return nil
 		case head != "" && l.prev != head:
-			if n == 1 {
+			if i == 0 {
 				v.problem(ObservationsFile, n, "begins from another lock than %s", LockFile)
 			} else {
 				v.problem(ObservationsFile, n, "does not follow the line before it: one of the two was replaced")
 			}
 		}
-		head = l.sum
-		var rec Record
-		if err := json.Unmarshal(line, &rec); err != nil {
-			v.problem(ObservationsFile, n, "cannot be read: %v", err)
-		} else if n == 1 {
-			switch {
-			case rec.Begin == nil:
-				v.problem(ObservationsFile, n, "the first record is %q, not %q", rec.Kind, KindBegin)
-			case rec.Begin.Schema > SchemaVersion:
-				return fmt.Errorf("%s: %w: run folder format %d, this one reads up to %d", v.run.Dir, ErrNewer, rec.Begin.Schema, SchemaVersion)
-			}
+		if v.run.Ended() {
+			v.problem(ObservationsFile, n, "stands after the end of the run")
 		}
-		v.run.Records = append(v.run.Records, rec)
+		switch {
+		case l.unreadable != nil:
+			v.problem(ObservationsFile, n, "cannot be read: %v", l.unreadable)
+		case i > 0:
+		case l.rec.Begin == nil:
+			v.problem(ObservationsFile, n, "the first record is %q, not %q", l.rec.Kind, KindBegin)
+		case l.rec.Begin.Schema > SchemaVersion:
+			return fmt.Errorf("%s: %w: run folder format %d, this one reads up to %d", v.run.Dir, ErrNewer, l.rec.Begin.Schema, SchemaVersion)
+		}
+		head = l.sum
+		v.run.Records = append(v.run.Records, l.rec)
 	}
 	v.run.head = head
+	switch n := len(v.run.Records); {
+	case n == 0:
+		v.problem(ObservationsFile, 1, "is missing: the file has no whole line")
+	case v.run.Ended() && v.run.tornBytes > 0:
+		// Nothing is written after the end, so no crash can have cut it off.
+		v.problem(ObservationsFile, n+1, "%d bytes stand after the last line", v.run.tornBytes)
+	}
 	return nil
 }
 
-// readLine returns a line without its newline; with io.EOF, what stands after
-// the last newline.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	line, err := in.ReadSlice('\n')
-	if err == nil {
-		return line[:len(line)-1], nil
+// chainLine is a line taken apart.
+type chainLine struct {
+	link
+	err        error // of the link
+	rec        Record
+	unreadable error // of the record
+}
+
+// readLines takes lines apart. Each can be judged by itself but for its order,
+// and to read the records is most of the work of a verification, so it is
+// spread over the processors.
+func readLines(b []byte) []chainLine {
+	all := make([]chainLine, bytes.Count(b, []byte("\n")))
+	starts := make([]int, 0, len(all)+1)
+	for at := 0; at < len(b); at += bytes.IndexByte(b[at:], '\n') + 1 {
+		starts = append(starts, at)
 	}
-	whole := append([]byte(nil), line...)
-	for errors.Is(err, bufio.ErrBufferFull) {
-		if len(whole) > maxLine {
-			return nil, fmt.Errorf("longer than %d bytes", maxLine)
-		}
-		line, err = in.ReadSlice('\n')
-		whole = append(whole, line...)
+	starts = append(starts, len(b))
+	const batch = 64
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(all)/batch+1) {
+		wg.Go(func() {
+			for {
+				from := int(next.Add(batch)) - batch
+				if from >= len(all) {
+					return
+				}
+				for i := from; i < min(from+batch, len(all)); i++ {
+					all[i].read(b[starts[i] : starts[i+1]-1])
+				}
+			}
+		})
 	}
-	if err != nil {
-		return whole, err
+	wg.Wait()
+	return all
+}
+
+func (l *chainLine) read(line []byte) {
+	if l.link, l.err = readLink(line); l.err == nil {
+		l.unreadable = json.Unmarshal(line, &l.rec)
 	}
-	return whole[:len(whole)-1], nil
 }
 
 func (v *verifier) environment() {
@@ -194,7 +254,7 @@ func (v *verifier) environment() {
 	}
 	sum, err := hashFile(filepath.Join(v.run.Dir, EnvironmentFile))
 	if err != nil {
-		v.problem(EnvironmentFile, 0, "%v", err)
+		v.problem(EnvironmentFile, 0, "%v", why(err))
 	} else if sum != v.run.Records[0].Begin.Environment {
 		v.problem(EnvironmentFile, 0, "was changed")
 	}
@@ -208,50 +268,82 @@ func (v *verifier) samples() {
 		if errors.Is(err, fs.ErrNotExist) && v.wantsNoSamples() {
 			return
 		}
-		v.problem(SamplesFile, 0, "%v", err)
+		v.problem(SamplesFile, 0, "%v", why(err))
 		return
 	}
 	defer f.Close()
-	lastMark := 0
-	for i, rec := range v.run.Records {
-		if rec.Kind == KindRound {
-			lastMark = i
-		}
+	if v.reported(ObservationsFile) {
+		// Where the records are damaged nobody knows what belongs here; the
+		// seal's hash of the whole file does not need them.
+		return
 	}
+	durable := v.durable()
 	end := int64(0)
 	h := sha256.New()
+	buffer := make([]byte, 64<<10)
 	for i, rec := range v.run.Records {
 		if rec.Trial == nil {
 			continue
 		}
 		for _, ref := range rec.Trial.Samples {
+			size := int64(ref.Count) * 8
 			what := ""
 			if ref.Offset != end || ref.Count < 0 {
 				what = fmt.Sprintf("samples %q are said to be at byte %d; the ones before end at %d", ref.Name, ref.Offset, end)
 			} else {
 				h.Reset()
-				n, err := io.Copy(h, io.NewSectionReader(f, ref.Offset, int64(ref.Count)*8))
-				if err != nil || n != int64(ref.Count)*8 || hex.EncodeToString(h.Sum(nil)) != ref.SHA256 {
-					what = fmt.Sprintf("samples %q of line %d, bytes %d to %d, were changed or cut", ref.Name, i+1, ref.Offset, ref.Offset+int64(ref.Count)*8)
+				n, err := io.CopyBuffer(h, io.NewSectionReader(f, ref.Offset, size), buffer)
+				if err != nil || n != size || hex.EncodeToString(h.Sum(nil)) != ref.SHA256 {
+					what = fmt.Sprintf("samples %q of line %d, bytes %d to %d, were changed or cut", ref.Name, i+1, ref.Offset, ref.Offset+size)
 				}
 			}
 			if what != "" {
 				// A power failure may keep a record and lose its samples, but
-				// only after the last mark (see the package's third rule).
-				if i > lastMark && !v.run.Sealed && !v.run.Ended() {
+				// none that a mark vouches for (see the package's third rule).
+				if i >= durable {
 					v.dropFrom(i)
-					v.run.sampleBytes = end
+					v.run.sampleBytes = v.referred()
 					return
 				}
 				v.problem(SamplesFile, 0, "%s", what)
 			}
-			end = ref.Offset + int64(ref.Count)*8
+			end = ref.Offset + size
 		}
 	}
 	v.run.sampleBytes = end
-	if info, err := f.Stat(); err == nil && v.run.Sealed && info.Size() != end {
+	if info, err := f.Stat(); err == nil && v.run.Ended() && info.Size() != end {
 		v.problem(SamplesFile, 0, "has %d bytes; the records refer to %d", info.Size(), end)
 	}
+}
+
+// durable is how many records, with their samples, were on disk for certain.
+func (v *verifier) durable() int {
+	if v.run.Sealed || v.run.Ended() {
+		return len(v.run.Records)
+	}
+	n := 1
+	for _, rec := range v.run.Records {
+		switch {
+		case rec.Round != nil:
+			n = max(n, rec.Round.Durable)
+		case rec.Resume != nil:
+			n = max(n, rec.Resume.Durable)
+		}
+	}
+	return n
+}
+
+// referred is where the samples end that the records refer to.
+func (v *verifier) referred() (end int64) {
+	for _, rec := range v.run.Records {
+		if rec.Trial == nil {
+			continue
+		}
+		for _, ref := range rec.Trial.Samples {
+			end = ref.Offset + int64(ref.Count)*8
+		}
+	}
+	return end
 }
 
 func (v *verifier) wantsNoSamples() bool {
@@ -263,7 +355,7 @@ func (v *verifier) wantsNoSamples() bool {
 func (v *verifier) dropFrom(i int) {
 	b, err := os.ReadFile(filepath.Join(v.run.Dir, ObservationsFile))
 	if err != nil {
-		v.problem(ObservationsFile, 0, "%v", err)
+		v.problem(ObservationsFile, 0, "%v", why(err))
 		return
 	}
 	keep := 0
@@ -273,7 +365,9 @@ func (v *verifier) dropFrom(i int) {
 	v.run.Records = v.run.Records[:i]
 	v.run.chainBytes, v.run.tornBytes = int64(keep), int64(len(b)-keep)
 	lines := bytes.Split(bytes.TrimSuffix(b[:keep], []byte("\n")), []byte("\n"))
-	if l, err := readLink(lines[len(lines)-1]); err == nil {
+	if l, err := readLink(lines[len(lines)-1]); err != nil {
+		v.problem(ObservationsFile, i, "%v", err)
+	} else {
 		v.run.head = l.sum
 	}
 }
@@ -284,6 +378,7 @@ type Seal struct {
 	Records int               `json:"records"`
 	Head    string            `json:"head"`  // sum of the last record
 	Files   map[string]string `json:"files"` // name to SHA-256
+	Sum     string            `json:"sum"`   // SHA-256 of the seal without it, to tell a changed seal from a changed file
 }
 
 func (s *Seal) bytes() []byte {
@@ -292,6 +387,13 @@ func (s *Seal) bytes() []byte {
 		panic("ledger: " + err.Error())
 	}
 	return append(b, '\n')
+}
+
+func (s *Seal) sum() string {
+	c := *s
+	c.Sum = ""
+	sum := sha256.Sum256(c.bytes())
+	return hex.EncodeToString(sum[:])
 }
 
 var sealed = []string{LockFile, EnvironmentFile, ObservationsFile, SamplesFile, ResultsFile, VerdictFile}
@@ -331,6 +433,7 @@ func (r *Run) Finish(results, verdict []byte) error {
 		}
 		s.Files[name] = sum
 	}
+	s.Sum = s.sum()
 	for _, f := range []struct {
 		name string
 		b    []byte
@@ -344,46 +447,64 @@ func (r *Run) Finish(results, verdict []byte) error {
 }
 
 func (v *verifier) seal() {
-	b, err := os.ReadFile(filepath.Join(v.run.Dir, SealFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(v.run.Dir, VerdictFile)); err == nil {
+	dir := v.run.Dir
+	switch {
+	case !has(dir, SealFile):
+		if has(dir, VerdictFile) {
 			v.problem(SealFile, 0, "is missing, and the run has a verdict")
 		}
 		return
+	case !has(dir, VerdictFile) && has(dir, ReportFile):
+		// Finish cannot have been cut off before the verdict: the page is
+		// made after it.
+		v.problem(VerdictFile, 0, "is missing, and the run has a page")
 	}
-	_, missing := os.Stat(filepath.Join(v.run.Dir, VerdictFile))
-	v.run.Sealed = missing == nil
+	b, err := os.ReadFile(filepath.Join(dir, SealFile))
 	if err != nil {
-		v.problem(SealFile, 0, "%v", err)
+		v.problem(SealFile, 0, "%v", why(err))
 		return
 	}
 	s := &Seal{}
-	if err := json.Unmarshal(b, s); err != nil || !bytes.Equal(b, s.bytes()) {
+	if err := json.Unmarshal(b, s); err != nil || !bytes.Equal(b, s.bytes()) || s.Sum != s.sum() || len(s.Files) != len(sealed) {
 		v.problem(SealFile, 0, "was changed: not what assay wrote")
 		return
 	}
+	if !v.run.Ended() && !v.reported(ObservationsFile) {
+		v.problem(ObservationsFile, len(v.run.Records)+1, "the end of the run is missing, and it was sealed with %d lines", s.Records)
+	}
 	for _, name := range sealed {
-		sum, err := hashFile(filepath.Join(v.run.Dir, name))
+		sum, err := v.sums[name], error(nil)
+		if sum == "" {
+			sum, err = hashFile(filepath.Join(dir, name))
+		}
 		switch {
 		case name == VerdictFile && !v.run.Sealed:
 			// Finish was cut off before its last step.
+		case v.reported(name):
 		case err != nil:
-			v.problem(name, 0, "%v", err)
+			v.problem(name, 0, "%v", why(err))
 		case s.Files[name] != sum:
-			v.problem(name, 0, "was changed after the run was sealed, or %s was", SealFile)
+			v.problem(name, 0, "was changed after the run was sealed")
 		}
 	}
-	if len(s.Files) != len(sealed) {
-		v.problem(SealFile, 0, "names %d files; a run has %d", len(s.Files), len(sealed))
+	if v.reported(ObservationsFile) {
+		return
 	}
 	if s.Records != len(v.run.Records) {
 		v.problem(ObservationsFile, len(v.run.Records), "is the last line; the run was sealed with %d", s.Records)
 	} else if s.Head != v.run.head {
 		v.problem(ObservationsFile, len(v.run.Records), "is not the line the run was sealed with")
 	}
-	if v.run.tornBytes > 0 {
-		v.problem(ObservationsFile, len(v.run.Records)+1, "%d bytes stand after the last line", v.run.tornBytes)
-	}
+}
+
+// reported says whether a problem of the file is known, with a line perhaps.
+func (v *verifier) reported(file string) bool {
+	return slices.ContainsFunc(v.problems, func(p Problem) bool { return p.File == file })
+}
+
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 func hashFile(path string) (string, error) {

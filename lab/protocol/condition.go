@@ -23,6 +23,7 @@ type Condition struct {
 	Source string
 	Names  []string // every name it consults, such as "primary.p", sorted
 	prog   *vm.Program
+	tree   ast.Node
 }
 
 // Scope is what a condition may name: "p" or "primary.p" to Number or Truth.
@@ -86,35 +87,66 @@ func (p *Protocol) OutcomeScope() Scope {
 	return s
 }
 
+// maxCondition is the length of a condition in characters. What does not fit
+// is no rule that a team can agree on.
+const maxCondition = 1000
+
 // Compile checks the condition against the scope. The error says where in the
 // condition the fault is; Offset gives it in characters.
 func Compile(src string, scope Scope) (*Condition, error) {
 	if strings.TrimSpace(src) == "" {
 		return nil, errors.New("the condition is empty")
 	}
+	if n := len([]rune(src)); n > maxCondition {
+		return nil, &ConditionError{Message: fmt.Sprintf("the condition has %d characters; at most %d can be agreed on", n, maxCondition)}
+	}
+	for i, c := range src {
+		// A comment would cut short what a preset puts behind the condition;
+		// the other signs would reach a name in a way that a reader may miss.
+		rest := src[i:]
+		if !strings.ContainsRune(legal, c) || strings.HasPrefix(rest, "//") || strings.HasPrefix(rest, "/*") {
+			what := cut(rest, 1)
+			if c == '/' {
+				what = rest[:2]
+			}
+			return nil, &ConditionError{Message: fmt.Sprintf("%q is not allowed: %s", strings.TrimSuffix(what, "…"), onlyPlain), Offset: len([]rune(src[:i]))}
+		}
+	}
 	tree, err := parser.Parse(src)
 	if err != nil {
 		return nil, conditionError(err)
 	}
-	names := map[string]bool{}
-	if err := collect(tree.Node, scope, names); err != nil {
+	t := typing{scope: scope, names: map[string]bool{}}
+	kind, err := t.kind(tree.Node)
+	if err != nil {
 		return nil, err
 	}
-	if len(names) == 0 {
+	if kind != Truth {
+		return nil, &ConditionError{Message: "the condition is a number; compare it with something", Offset: start(tree.Node)}
+	}
+	if len(t.names) == 0 {
 		return nil, &ConditionError{Message: "the condition consults no result; it would be the same for every run"}
 	}
-	prog, err := expr.Compile(src, expr.Env(scope.types()), expr.AsBool(), expr.MaxNodes(500),
-		expr.DisableAllBuiltins(), expr.EnableBuiltin("abs"), expr.EnableBuiltin("min"), expr.EnableBuiltin("max"))
+	names := slices.Sorted(maps.Keys(t.names))
+	prog, err := expr.Compile(src, append(arithmetic(), expr.Env(scope.types(names)), expr.AsBool(), expr.MaxNodes(2*maxCondition),
+		expr.DisableAllBuiltins(), expr.EnableBuiltin("abs"), expr.EnableBuiltin("min"), expr.EnableBuiltin("max"))...)
 	if err != nil {
 		return nil, conditionError(err)
 	}
-	return &Condition{Source: src, Names: slices.Sorted(maps.Keys(names)), prog: prog}, nil
+	return &Condition{Source: src, Names: names, prog: prog, tree: tree.Node}, nil
 }
+
+const (
+	legal     = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_. \t\n()<>=!&|+-*/,?:"
+	onlyPlain = "a condition has names, numbers, comparisons, + - * /, && || !, ?: and abs, min, max"
+)
 
 // ConditionError is a fault inside a condition.
 type ConditionError struct {
 	Message string
 	Offset  int // characters from the start of the condition
+
+	unknown string // the name that does not exist, if that is the fault
 }
 
 func (e *ConditionError) Error() string { return e.Message }
@@ -127,54 +159,112 @@ func conditionError(err error) error {
 	return &ConditionError{Message: firstLine(err.Error())}
 }
 
-// collect gathers the dotted names a tree consults. Anything that would reach
-// a name dynamically is refused: what a rule depends on must be readable.
-func collect(n ast.Node, scope Scope, names map[string]bool) error {
-	var fault error
-	var walk func(n ast.Node)
-	walk = func(n ast.Node) {
-		if fault != nil {
-			return
+// typing finds the kind of a condition's parts and gathers the dotted names it
+// consults. Anything that would reach a name dynamically is refused: what a
+// rule depends on must be readable.
+type typing struct {
+	scope Scope
+	names map[string]bool
+}
+
+func (t *typing) kind(n ast.Node) (Kind, error) {
+	if path, ok := dotted(n); ok {
+		kind, known := t.scope[path]
+		if !known {
+			return 0, &ConditionError{
+				Message: fmt.Sprintf("unknown name %q%s", cut(path, 60), t.scope.hint(path)),
+				Offset:  start(n), unknown: path,
+			}
 		}
-		if path, ok := dotted(n); ok {
-			if _, known := scope[path]; known {
-				names[path] = true
-				return
-			}
-			fault = &ConditionError{
-				Message: fmt.Sprintf("unknown name %q%s", path, scope.hint(path)),
-				Offset:  n.Location().From,
-			}
-			return
+		t.names[path] = true
+		return kind, nil
+	}
+	switch n := n.(type) {
+	case *ast.IntegerNode, *ast.FloatNode:
+		return Number, nil
+	case *ast.BoolNode:
+		return Truth, nil
+	case *ast.UnaryNode:
+		if n.Operator == "!" || n.Operator == "not" {
+			return Truth, t.all(Truth, n.Operator, n.Node)
 		}
-		switch n := n.(type) {
-		case *ast.BinaryNode:
-			walk(n.Left)
-			walk(n.Right)
-		case *ast.UnaryNode:
-			walk(n.Node)
-		case *ast.ConditionalNode:
-			walk(n.Cond)
-			walk(n.Exp1)
-			walk(n.Exp2)
-		case *ast.BuiltinNode:
-			for _, a := range n.Arguments {
-				walk(a)
+		return Number, t.all(Number, n.Operator, n.Node)
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "&&", "and", "||", "or":
+			return Truth, t.all(Truth, n.Operator, n.Left, n.Right)
+		case "<", "<=", ">", ">=":
+			return Truth, t.all(Number, n.Operator, n.Left, n.Right)
+		case "==", "!=":
+			kind, err := t.kind(n.Left)
+			if err != nil {
+				return 0, err
 			}
-		case *ast.CallNode:
-			for _, a := range n.Arguments {
-				walk(a)
+			return Truth, t.all(kind, n.Operator, n.Right)
+		case "/":
+			if x, ok := (search{}).constant(n.Right); ok && x == 0 {
+				return 0, &ConditionError{Message: "division by zero", Offset: start(n.Right)}
 			}
-		case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.ConstantNode:
-		default:
-			fault = &ConditionError{
-				Message: "only names, numbers, comparisons, arithmetic, && || ! and abs, min, max may stand in a condition",
-				Offset:  n.Location().From,
-			}
+			fallthrough
+		case "+", "-", "*":
+			return Number, t.all(Number, n.Operator, n.Left, n.Right)
+		}
+		return 0, &ConditionError{Message: fmt.Sprintf("%q is not allowed: %s", n.Operator, onlyPlain), Offset: n.Location().From}
+	case *ast.ConditionalNode:
+		if err := t.all(Truth, "?:", n.Cond); err != nil {
+			return 0, err
+		}
+		kind, err := t.kind(n.Exp1)
+		if err != nil {
+			return 0, err
+		}
+		return kind, t.all(kind, "?:", n.Exp2)
+	case *ast.BuiltinNode:
+		if n.Name == "abs" || n.Name == "min" || n.Name == "max" {
+			return Number, t.all(Number, n.Name, n.Arguments...)
+		}
+		return 0, &ConditionError{Message: fmt.Sprintf("%q is not allowed: %s", n.Name, onlyPlain), Offset: start(n)}
+	}
+	return 0, &ConditionError{Message: "not allowed: " + onlyPlain, Offset: start(n)}
+}
+
+// all demands that the operands are of the kind.
+func (t *typing) all(want Kind, operator string, operands ...ast.Node) error {
+	for _, n := range operands {
+		got, err := t.kind(n)
+		if err != nil {
+			return err
+		}
+		if got != want {
+			return &ConditionError{Message: fmt.Sprintf("%s wants %s here, and this is %s", operator, want, got), Offset: start(n)}
 		}
 	}
-	walk(n)
-	return fault
+	return nil
+}
+
+func (k Kind) String() string {
+	if k == Truth {
+		return "a truth"
+	}
+	return "a number"
+}
+
+// start is where the text of the node begins.
+func start(n ast.Node) int {
+	from := n.Location().From
+	switch n := n.(type) {
+	case *ast.MemberNode:
+		return min(from, start(n.Node))
+	case *ast.BinaryNode:
+		return min(from, start(n.Left))
+	case *ast.ConditionalNode:
+		return min(from, start(n.Cond))
+	case *ast.CallNode:
+		return min(from, start(n.Callee))
+	case *ast.ChainNode:
+		return min(from, start(n.Node))
+	}
+	return from
 }
 
 func dotted(n ast.Node) (string, bool) {
@@ -193,29 +283,43 @@ func dotted(n ast.Node) (string, bool) {
 
 func (s Scope) hint(path string) string {
 	known := slices.Sorted(maps.Keys(s))
-	if h := didYouMean(path, known); h != "" {
-		return h
-	}
 	head, _, isMember := strings.Cut(path, ".")
 	var same []string
 	for _, k := range known {
-		if isMember && strings.HasPrefix(k, head+".") {
+		if strings.HasPrefix(k, path+".") || isMember && strings.HasPrefix(k, head+".") {
 			same = append(same, k)
 		}
 	}
-	if len(same) == 0 {
-		same = known
+	if h := didYouMean(path, known); h != "" && (isMember || len(same) == 0) {
+		return h
 	}
-	if len(same) > 16 {
-		same = append(same[:16], "…")
+	if len(same) > 0 {
+		return "; known here: " + few(same, " ")
 	}
-	return "; known here: " + strings.Join(same, " ")
+	var heads []string
+	for _, k := range known {
+		if head, _, isMember := strings.Cut(k, "."); isMember && !slices.Contains(heads, head+".") {
+			heads = append(heads, head+".")
+		}
+	}
+	if len(heads) > 0 {
+		return "; names here begin with " + strings.Join(heads, " ")
+	}
+	return "; known here: " + few(known, " ")
 }
 
-// types is the scope as the type checker wants it.
-func (s Scope) types() types.Map {
+// few is the list, cut where no one would read on.
+func few(list []string, separator string) string {
+	if len(list) > 16 {
+		return strings.Join(list[:16], separator) + separator + "…"
+	}
+	return strings.Join(list, separator)
+}
+
+// types are the names as the type checker wants them.
+func (s Scope) types(names []string) types.Map {
 	root := types.Map{}
-	for path, kind := range s {
+	for _, path := range names {
 		m := root
 		parts := strings.Split(path, ".")
 		for _, p := range parts[:len(parts)-1] {
@@ -227,11 +331,52 @@ func (s Scope) types() types.Map {
 			m = next
 		}
 		m[parts[len(parts)-1]] = types.Float64
-		if kind == Truth {
+		if s[path] == Truth {
 			m[parts[len(parts)-1]] = types.Bool
 		}
 	}
 	return root
+}
+
+// arithmetic makes every number a float and every operation one that fails
+// where its result is none: a comparison with NaN is false, its negation true,
+// and either would be an answer to a question without one.
+func arithmetic() []expr.Option {
+	var opts []expr.Option
+	for op, f := range operations {
+		opts = append(opts, expr.Function(functionOf(op), func(args ...any) (any, error) {
+			a, b := args[0].(float64), args[1].(float64)
+			x := f(a, b)
+			if math.IsNaN(x) || math.IsInf(x, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
+				return nil, fmt.Errorf("%v %s %v is no number", a, op, b)
+			}
+			return x, nil
+		}, new(func(float64, float64) float64)))
+	}
+	return append(opts, expr.Patch(floats{}))
+}
+
+var operations = map[string]func(a, b float64) float64{
+	"+": func(a, b float64) float64 { return a + b },
+	"-": func(a, b float64) float64 { return a - b },
+	"*": func(a, b float64) float64 { return a * b },
+	"/": func(a, b float64) float64 { return a / b },
+}
+
+// functionOf is a name that no condition can call.
+func functionOf(operator string) string { return "float" + operator }
+
+type floats struct{}
+
+func (floats) Visit(n *ast.Node) {
+	switch x := (*n).(type) {
+	case *ast.IntegerNode:
+		ast.Patch(n, &ast.FloatNode{Value: float64(x.Value)})
+	case *ast.BinaryNode:
+		if _, ok := operations[x.Operator]; ok {
+			ast.Patch(n, &ast.CallNode{Callee: &ast.IdentifierNode{Value: functionOf(x.Operator)}, Arguments: []ast.Node{x.Left, x.Right}})
+		}
+	}
 }
 
 // Named are results by name: float64 for a Number, bool for a Truth. A name
@@ -276,7 +421,11 @@ func (c *Condition) Eval(values Named) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("condition %q: %s", c.Source, firstLine(err.Error()))
 	}
-	return out.(bool), nil
+	truth, ok := out.(bool)
+	if !ok {
+		return false, fmt.Errorf("condition %q: %v is neither true nor false", c.Source, out)
+	}
+	return truth, nil
 }
 
 // expand replaces a preset by the outcomes it stands for.
@@ -291,7 +440,7 @@ func (d *Decision) expand(p *Protocol) {
 	}
 	guard := ""
 	block := "veto.any"
-	if len(p.Gates) > 0 {
+	if slices.ContainsFunc(p.Gates, func(g Rule) bool { return g.Class != ClassStress }) {
 		guard, block = " && gate.all", "veto.any || !gate.all"
 	}
 	d.Outcomes = []Outcome{

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Fault is one thing wrong with a protocol file.
@@ -25,7 +27,7 @@ func (f Fault) Error() string {
 	}
 	// The excerpt is cut around the caret, so that a long line stays readable.
 	const width = 68
-	line, col := []rune(f.source), max(f.Column, 1)
+	line, col := []rune(printable(f.source)), max(f.Column, 1)
 	start := 0
 	if col > width {
 		start = col - width/2
@@ -63,11 +65,37 @@ func (fs Faults) sorted() Faults {
 	})
 }
 
+// printable is the text as one line that a terminal shows as it is, each
+// character one column wide.
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == '\t' || c == '\n':
+			return ' '
+		case !unicode.IsPrint(c) && c != '\u00a0':
+			return utf8.RuneError
+		}
+		return c
+	}, s)
+}
+
+// maxCandidates bounds how many names are compared with a misspelt one.
+const maxCandidates = 5000
+
 // nearest is the candidate most like the word, "" if none is close enough to
 // be what was meant.
 func nearest(word string, candidates []string) string {
 	best, bestDist := "", 3
+	if len(word) <= 4 {
+		bestDist = 2
+	}
+	if len(candidates) > maxCandidates {
+		return best
+	}
 	for _, c := range candidates {
+		if len(c)-len(word) >= bestDist || len(word)-len(c) >= bestDist {
+			continue
+		}
 		if d := editDistance(word, c); d < bestDist && d < len(word) {
 			best, bestDist = c, d
 		}

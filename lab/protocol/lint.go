@@ -10,10 +10,12 @@ import (
 	"strings"
 )
 
+// Names become parts of files, variables and report columns, so that they have
+// a length that those can bear.
 var (
-	ident    = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-	label    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	level    = regexp.MustCompile(`^[^,=\s/\\"'<>&]+$`)
+	ident    = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	label    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	level    = regexp.MustCompile(`^[^,=\s/\\"'<>&]{1,64}$`)
 	variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
@@ -38,7 +40,7 @@ func FactorVar(factor string) string { return "ASSAY_FACTOR_" + strings.ToUpper(
 // where something else is missing.
 func (r *reader) lint(parsed *Protocol, known *Known) {
 	p := *parsed
-	p.Arms, p.Metrics = slices.Clone(p.Arms), slices.Clone(p.Metrics)
+	p.Arms, p.Metrics, p.Host = slices.Clone(p.Arms), slices.Clone(p.Metrics), slices.Clone(p.Host)
 	p.Vetoes, p.Gates, p.Checks = slices.Clone(p.Vetoes), slices.Clone(p.Gates), slices.Clone(p.Checks)
 	if p.Primary != nil {
 		primary := *p.Primary
@@ -49,33 +51,103 @@ func (r *reader) lint(parsed *Protocol, known *Known) {
 		known = &Known{}
 	}
 
-	if _, ok := r.places["assay"]; ok && p.Schema != SchemaVersion {
+	if r.given("assay") && p.Schema != SchemaVersion {
 		r.bad("assay", "version %d of the protocol format; this program reads version %d", p.Schema, SchemaVersion)
 	}
-	if _, ok := r.places["name"]; ok && !label.MatchString(p.Name) {
-		r.bad("name", "%q is not a name; use letters, digits, dot, dash, underscore", p.Name)
-	}
-	if _, ok := r.places["question"]; ok && strings.TrimSpace(p.Question) == "" {
-		r.bad("question", "the question is empty; write down what is to be decided")
+	if p.Name != "" && !label.MatchString(p.Name) {
+		r.bad("name", "%q is not a name; use at most 64 letters, digits, dots, dashes, underscores", cut(p.Name, 40))
 	}
 	for i, in := range p.Inputs {
 		if strings.TrimSpace(in) == "" || filepath.Clean(in) == "." {
 			r.bad(fmt.Sprintf("inputs[%d]", i), "%q is not a file", in)
 		}
 	}
+	r.zeroes(parsed)
 	r.lintArms(&p, known)
 	r.lintFactors(&p)
 	r.lintDesign(&p)
 	r.lintMetrics(&p)
 	r.lintChecks(&p, known)
 	r.lintPrimary(&p)
-	r.lintRules(&p, "vetoes", p.Vetoes, "any")
-	r.lintRules(&p, "gates", p.Gates, "all")
+	r.lintRules(&p, "veto", "vetoes", p.Vetoes)
+	r.lintRules(&p, "gate", "gates", p.Gates)
 	r.lintDecision(&p)
 	r.lintHost(&p)
 }
 
-func (r *reader) bad(path, format string, args ...any) { r.fault(r.at(path), path, format, args...) }
+// zeroes refuses a zero that was written down where leaving the key out means
+// the default: it would silently be something else.
+func (r *reader) zeroes(p *Protocol) {
+	refuse := func(zero bool, path, why string) {
+		if zero && r.given(path) {
+			r.bad(path, "%s", why)
+		}
+	}
+	for i := range p.Arms {
+		refuse(len(p.Arms[i].OKExit) == 0, fmt.Sprintf("arms[%d].ok_exit", i), "no exit status would be a success; remove the key for [0]")
+	}
+	for i := range p.Overrides {
+		refuse(p.Overrides[i].Rounds == 0, fmt.Sprintf("overrides[%d].rounds", i), "0 rounds; exclude leaves cells out")
+	}
+	for i := range p.Checks {
+		refuse(p.Checks[i].Operations == 0, fmt.Sprintf("checks[%d].operations", i), "a check that may look at nothing passes on nothing; give 1 or more")
+	}
+	if q := p.Primary; q != nil {
+		refuse(q.Alpha == 0, "primary.alpha", "alpha is 0: nothing would ever be significant")
+		for _, f := range []struct {
+			value float64
+			key   string
+		}{{q.Floor.D, "d"}, {q.Floor.Dz, "dz"}, {q.Floor.Change, "change"}} {
+			refuse(f.value == 0, "primary.floor."+f.key, "a floor of 0 is none; remove it or give a positive value")
+		}
+	}
+}
+
+// bad reports what is wrong with the meaning of a path, unless its form, or
+// that of what it is part of, is wrong already.
+func (r *reader) bad(path, format string, args ...any) {
+	for p := path; p != ""; p = p[:max(strings.LastIndexAny(p, ".["), 0)] {
+		if r.broken[p] {
+			return
+		}
+	}
+	r.fault(r.at(path), path, format, args...)
+}
+
+// badName is bad for what defines a name: whoever uses the name is not
+// reported too.
+func (r *reader) badName(path, format string, args ...any) {
+	r.bad(path, format, args...)
+	r.broken[path] = true
+}
+
+// given says whether the path stands in the file.
+func (r *reader) given(path string) bool {
+	_, ok := r.places[path]
+	return ok
+}
+
+// sound says whether the form of none of the keys at the path is wrong, so that
+// it makes sense to say that something is missing there.
+func (r *reader) sound(at string, keys ...string) bool {
+	return !slices.ContainsFunc(keys, func(k string) bool { return r.broken[at+"."+k] })
+}
+
+// complete says whether all that a list defines could be read: then a name that
+// is not in it does not exist.
+func (r *reader) complete(list string, parts ...string) bool {
+	for path := range r.broken {
+		rest, ok := strings.CutPrefix(path, list)
+		if !ok || rest != "" && rest[0] != '[' {
+			continue
+		}
+		_, part, isPart := strings.Cut(rest, "].")
+		if !isPart || slices.ContainsFunc(append(parts, "name"), func(k string) bool { return strings.HasPrefix(part, k) }) {
+			return false
+		}
+	}
+	return true
+}
 
 // unique reports a name that stands twice in a list.
 func (r *reader) unique(list, what string, n int, name func(int) string) {
@@ -83,7 +155,7 @@ func (r *reader) unique(list, what string, n int, name func(int) string) {
 	for i := range n {
 		nm := name(i)
 		if first, dup := seen[nm]; dup && nm != "" {
-			r.bad(fmt.Sprintf("%s[%d].name", list, i), "%s %q stands twice; the first is at line %d", what, nm, r.at(fmt.Sprintf("%s[%d].name", list, first)).line)
+			r.badName(fmt.Sprintf("%s[%d].name", list, i), "%s %q stands twice; the first is at line %d", what, nm, r.at(fmt.Sprintf("%s[%d].name", list, first)).line)
 			continue
 		}
 		seen[nm] = i
@@ -91,29 +163,33 @@ func (r *reader) unique(list, what string, n int, name func(int) string) {
 }
 
 func (r *reader) lintArms(p *Protocol, known *Known) {
-	if n := len(p.Arms); n > 0 && n < 2 {
-		r.bad("arms", "one arm; a comparison needs a reference and at least one other")
+	if n := len(p.Arms); n < 2 && r.given("arms") && r.complete("arms") {
+		r.badName("arms", "%s; a comparison needs a reference and at least one other", []string{"no arm", "one arm"}[n])
 	}
 	r.unique("arms", "arm", len(p.Arms), func(i int) string { return p.Arms[i].Name })
 	for i := range p.Arms {
 		a, at := &p.Arms[i], fmt.Sprintf("arms[%d]", i)
 		if a.Name != "" && !label.MatchString(a.Name) {
-			r.bad(at+".name", "%q is not a name; use letters, digits, dot, dash, underscore", a.Name)
+			r.badName(at+".name", "%q is not a name; use at most 64 letters, digits, dots, dashes, underscores", cut(a.Name, 40))
 		}
 		switch ways := count(len(a.Command) > 0, a.Shell != "", a.Func != ""); {
+		case !r.sound(at, "command", "shell", "func"):
 		case ways == 0:
 			r.bad(at, "arm %q executes nothing; give it one of command, shell, func", a.Name)
 		case ways > 1:
 			r.bad(at, "arm %q has more than one of command, shell, func", a.Name)
 		}
 		if len(a.Command) > 0 && strings.TrimSpace(a.Command[0]) == "" {
-			r.bad(at+".command", "the program's name is empty")
+			r.bad(at+".command[0]", "the program's name is empty")
 		}
 		if a.Func != "" && !slices.Contains(known.Arms, a.Func) {
 			r.bad(at+".func", "this program has no arm function %q%s", a.Func, have(known.Arms, a.Func))
 		}
 		if a.Func != "" && a.Rev != "" {
 			r.bad(at+".rev", "a Go function is compiled into this program and cannot be taken from a revision")
+		}
+		if a.Rev != "" && (strings.HasPrefix(a.Rev, "-") || strings.ContainsAny(a.Rev, " \t\n")) {
+			r.bad(at+".rev", "%q is not a git revision", a.Rev)
 		}
 		for name := range a.Env {
 			if !envName.MatchString(name) || strings.HasPrefix(name, "ASSAY_") {
@@ -147,68 +223,109 @@ func (p *Protocol) knownVariable(a *Arm, name string) bool {
 
 func (r *reader) lintFactors(p *Protocol) {
 	r.unique("factors", "factor", len(p.Factors), func(i int) string { return p.Factors[i].Name })
-	cells := 1
+	r.cellsKnown = r.complete("factors", "levels") && r.complete("exclude", "") && r.complete("overrides", "cells", "class")
+	n := 1
 	for i, f := range p.Factors {
 		at := fmt.Sprintf("factors[%d]", i)
 		if f.Name != "" && !ident.MatchString(f.Name) {
-			r.bad(at+".name", "%q is not a factor name; use lower-case letters, digits, underscore", f.Name)
+			r.badName(at+".name", "%q is not a factor name; use at most 64 lower-case letters, digits, underscores", cut(f.Name, 40))
 		}
 		if len(f.Levels) == 0 {
-			r.bad(at, "factor %q has no levels", f.Name)
+			if r.sound(at, "levels") {
+				r.bad(at, "factor %q has no levels", f.Name)
+			}
+			r.broken[at+".levels"] = true
+			r.cellsKnown = false
 		}
 		seen := map[Scalar]bool{}
 		for j, l := range f.Levels {
 			if !level.MatchString(string(l)) {
-				r.bad(fmt.Sprintf("%s.levels[%d]", at, j), "%q is not a level; no spaces, commas, equals signs, slashes, quotes", l)
+				r.bad(fmt.Sprintf("%s.levels[%d]", at, j), "%q is not a level; no spaces, commas, equals signs, slashes, quotes, and at most 64 characters", cut(string(l), 40))
 			}
 			if seen[l] {
 				r.bad(fmt.Sprintf("%s.levels[%d]", at, j), "level %q stands twice", l)
 			}
 			seen[l] = true
 		}
-		cells = min(cells*max(len(f.Levels), 1), maxCells+1)
+		n = min(n*max(len(f.Levels), 1), maxCells+1)
 	}
-	if cells > maxCells {
+	if n > maxCells {
 		r.bad("factors", "more than %d cells", maxCells)
-		p.Factors = nil
-		return
+		r.cellsKnown = false
+	}
+	if r.cellsKnown {
+		r.cells = p.Cells()
 	}
 	for i, s := range p.Exclude {
-		r.selector(p, fmt.Sprintf("exclude[%d]", i), s)
+		r.cellsKnown = r.selector(p, fmt.Sprintf("exclude[%d]", i), s) && r.cellsKnown
 	}
 	for i, o := range p.Overrides {
 		at := fmt.Sprintf("overrides[%d]", i)
-		r.selector(p, at+".cells", o.Cells)
+		r.cellsKnown = r.selector(p, at+".cells", o.Cells) && r.cellsKnown
 		if o.Rounds < 0 || o.Rounds > maxRounds {
 			r.bad(at+".rounds", "%d rounds; give 1 to %d", o.Rounds, maxRounds)
 		}
 		if o.Warmup != nil && (*o.Warmup < 0 || *o.Warmup > maxRounds) {
 			r.bad(at+".warmup", "%d warm-up rounds; give 0 to %d", *o.Warmup, maxRounds)
 		}
+		if !r.given(at+".rounds") && o.Warmup == nil && o.Timeout == 0 && o.Class == "" && r.sound(at, "rounds", "warmup", "timeout", "class") {
+			r.bad(at, "changes nothing; give it one of rounds, warmup, timeout, class")
+		}
 	}
-	if len(p.Factors) > 0 && len(p.Cells()) == 0 {
+	if r.cellsKnown && len(r.cells) == 0 {
 		r.bad("exclude", "every cell is left out; nothing would run")
+		r.cellsKnown = false
 	}
 }
 
-// selector checks that a selector names what exists and selects something.
-func (r *reader) selector(p *Protocol, at string, s Selector) {
-	ok := true
+// selected are the cells that run and that the selector names.
+func (r *reader) selected(s Selector) []Cell {
+	return slices.DeleteFunc(slices.Clone(r.cells), func(c Cell) bool { return !s.Match(c) })
+}
+
+// primaryCells are the cells of the primary comparison; none where they are
+// not known.
+func (r *reader) primaryCells(p *Protocol) []Cell {
+	if p.Primary == nil || !r.cellsKnown || r.broken["primary.cells"] {
+		return nil
+	}
+	return slices.DeleteFunc(r.selected(p.Primary.Cells), func(c Cell) bool { return c.Class == ClassStress })
+}
+
+// selector checks that a selector names what exists and selects something. It
+// says whether all names exist.
+func (r *reader) selector(p *Protocol, at string, s Selector) (ok bool) {
+	ok = true
 	for name, levels := range s {
 		i := slices.IndexFunc(p.Factors, func(f Factor) bool { return f.Name == name })
 		if i < 0 {
-			var names []string
-			for _, f := range p.Factors {
-				names = append(names, f.Name)
+			if r.complete("factors") {
+				var names []string
+				for _, f := range p.Factors {
+					names = append(names, f.Name)
+				}
+				r.bad(at+"."+name, "unknown factor %q%s", cut(name, 40), have(names, name))
 			}
-			r.bad(at+"."+name, "unknown factor %q%s", name, have(names, name))
 			ok = false
 			continue
 		}
-		for _, l := range levels {
-			if !slices.Contains(p.Factors[i].Levels, l) {
-				r.bad(at+"."+name, "factor %s has no level %q", name, l)
-				ok = false
+		var exist []string
+		exists := map[Scalar]bool{}
+		for _, l := range p.Factors[i].Levels {
+			exists[l] = true
+			exist = append(exist, string(l))
+		}
+		for j, l := range levels {
+			if exists[l] {
+				continue
+			}
+			ok = false
+			where := fmt.Sprintf("%s.%s[%d]", at, name, j)
+			if !r.given(where) {
+				where = at + "." + name
+			}
+			if r.complete("factors", "levels") {
+				r.bad(where, "factor %s has no level %q%s", name, cut(string(l), 40), have(exist, string(l)))
 			}
 		}
 		if len(levels) == 0 {
@@ -216,13 +333,14 @@ func (r *reader) selector(p *Protocol, at string, s Selector) {
 			ok = false
 		}
 	}
-	if ok && len(s) > 0 && !strings.HasPrefix(at, "exclude") && !slices.ContainsFunc(p.Cells(), s.Match) {
+	if ok && len(s) > 0 && r.cellsKnown && !strings.HasPrefix(at, "exclude") && !slices.ContainsFunc(r.cells, s.Match) {
 		r.bad(at, "selects no cell that runs")
 	}
+	return ok
 }
 
 func (r *reader) lintDesign(p *Protocol) {
-	if _, ok := r.places["design.rounds"]; ok && (p.Design.Rounds < 1 || p.Design.Rounds > maxRounds) {
+	if r.given("design.rounds") && (p.Design.Rounds < 1 || p.Design.Rounds > maxRounds) {
 		r.bad("design.rounds", "%d rounds; give 1 to %d", p.Design.Rounds, maxRounds)
 	}
 	if p.Design.Warmup < 0 || p.Design.Warmup > maxRounds {
@@ -235,13 +353,19 @@ func (r *reader) lintDesign(p *Protocol) {
 
 func (r *reader) lintMetrics(p *Protocol) {
 	r.unique("metrics", "metric", len(p.Metrics), func(i int) string { return p.Metrics[i].Name })
+	if len(p.Metrics) == 0 && r.given("metrics") {
+		r.badName("metrics", "no metric; give at least the one that the primary comparison is about")
+	}
 	for i := range p.Metrics {
 		m, at := &p.Metrics[i], fmt.Sprintf("metrics[%d]", i)
 		if m.Name != "" && !ident.MatchString(m.Name) {
-			r.bad(at+".name", "%q is not a metric name; use lower-case letters, digits, underscore", m.Name)
+			r.badName(at+".name", "%q is not a metric name; use at most 64 lower-case letters, digits, underscores", cut(m.Name, 40))
+		}
+		if m.Source == "" {
+			continue // said already; what it would be judged by is not known
 		}
 		if m.Source == SourceSamples {
-			if m.Quantile == nil {
+			if m.Quantile == nil && r.sound(at, "quantile") {
 				r.bad(at, "metric %q reads samples; say which quantile of them is a trial's value", m.Name)
 			}
 		} else if m.Quantile != nil {
@@ -258,7 +382,7 @@ func (r *reader) lintMetrics(p *Protocol) {
 		if m.Source == SourcePeakMemory && p.Design.Isolation == IsolationShared && slices.ContainsFunc(p.Arms, func(a Arm) bool { return a.Func != "" }) {
 			r.bad(at+".source", "a Go function in shared isolation has no memory of its own; use isolation: process")
 		}
-		if m.Source == SourceGoBench && m.Unit == "" {
+		if m.Source == SourceGoBench && m.Unit == "" && r.sound(at, "unit") {
 			r.bad(at, "metric %q reads Go benchmark lines; unit says which figure of the line, for instance ns/op", m.Name)
 		}
 		if slices.ContainsFunc(p.Arms, func(a Arm) bool { return a.Func != "" }) && m.Source == SourceGoBench {
@@ -272,9 +396,10 @@ func (r *reader) lintChecks(p *Protocol, known *Known) {
 	for i := range p.Checks {
 		c, at := &p.Checks[i], fmt.Sprintf("checks[%d]", i)
 		if c.Name != "" && !ident.MatchString(c.Name) {
-			r.bad(at+".name", "%q is not a check name; use lower-case letters, digits, underscore", c.Name)
+			r.badName(at+".name", "%q is not a check name; use at most 64 lower-case letters, digits, underscores", cut(c.Name, 40))
 		}
 		switch ways := count(len(c.Command) > 0, c.Shell != "", c.Func != "", c.Reported); {
+		case !r.sound(at, "command", "shell", "func", "reported"):
 		case ways == 0:
 			r.bad(at, "check %q has no judge; give it one of command, shell, func, reported", c.Name)
 		case ways > 1:
@@ -292,34 +417,51 @@ func (r *reader) lintChecks(p *Protocol, known *Known) {
 		for j, a := range c.Arms {
 			r.armName(p, fmt.Sprintf("%s.arms[%d]", at, j), a)
 		}
+		if len(c.Command) > 0 && strings.TrimSpace(c.Command[0]) == "" {
+			r.bad(at+".command[0]", "the program's name is empty")
+		}
 		if c.Operations < 0 {
 			r.bad(at+".operations", "a check that may look at nothing passes on nothing; give 1 or more")
+		}
+		for list, items := range map[string][]string{"kinds": c.Kinds, "faults": c.Faults} {
+			for j, item := range items {
+				if strings.TrimSpace(item) == "" {
+					r.bad(fmt.Sprintf("%s.%s[%d]", at, list, j), "an empty name; nothing can be called that")
+				}
+			}
 		}
 		r.selector(p, at+".cells", c.Cells)
 	}
 }
 
 func (r *reader) armName(p *Protocol, at, name string) {
-	if p.Arm(name) != nil {
+	if p.Arm(name) != nil || !r.complete("arms") {
 		return
 	}
 	var names []string
 	for _, a := range p.Arms {
 		names = append(names, a.Name)
 	}
-	r.bad(at, "unknown arm %q%s", name, have(names, name))
+	r.bad(at, "unknown arm %q%s", cut(name, 40), have(names, name))
 }
 
 func (r *reader) metricName(p *Protocol, at, name string) {
-	if p.Metric(name) != nil || name == "" {
+	if p.Metric(name) != nil || name == "" || !r.complete("metrics") {
 		return
 	}
 	var names []string
 	for _, m := range p.Metrics {
 		names = append(names, m.Name)
 	}
-	r.bad(at, "unknown metric %q%s", name, have(names, name))
+	r.bad(at, "unknown metric %q%s", cut(name, 40), have(names, name))
 }
+
+// Bounds of alpha. One in five is a coin that a team would not bet its data on;
+// below the least, the distribution functions have no digits left.
+const (
+	leastAlpha = 1e-12
+	mostAlpha  = 0.2
+)
 
 func (r *reader) lintPrimary(p *Protocol) {
 	q := p.Primary
@@ -327,18 +469,20 @@ func (r *reader) lintPrimary(p *Protocol) {
 		return
 	}
 	r.metricName(p, "primary.metric", q.Metric)
-	if q.Treatment != "" {
+	if r.given("primary.treatment") {
 		r.armName(p, "primary.treatment", q.Treatment)
 		if len(p.Arms) > 0 && q.Treatment == p.Arms[0].Name {
 			r.bad("primary.treatment", "%q is the reference itself", q.Treatment)
 		}
+	}
+	if q.Treatment != "" {
 		if a := p.Arm(q.Treatment); a != nil && a.Class == ClassReported {
 			r.bad("primary.treatment", "arm %q is only reported; the decision cannot be about it", q.Treatment)
 		}
 	}
 	r.selector(p, "primary.cells", q.Cells)
-	if q.Alpha <= 0 || q.Alpha >= 1 {
-		r.bad("primary.alpha", "alpha is %v; give a value between 0 and 1, usually 0.05", q.Alpha)
+	if q.Alpha < leastAlpha || q.Alpha > mostAlpha {
+		r.bad("primary.alpha", "alpha is %v; give a value between %v and %v, usually 0.05: above, chance alone would too often be called an effect", q.Alpha, leastAlpha, mostAlpha)
 	}
 	f := q.Floor
 	if n := count(f.D != 0, f.Dz != 0, f.Change != 0); n > 1 {
@@ -347,111 +491,208 @@ func (r *reader) lintPrimary(p *Protocol) {
 	if f.D < 0 || f.Dz < 0 || f.Change < 0 {
 		r.bad("primary.floor", "a floor is a size without sign; give a positive value")
 	}
-	if len(p.Cells()) > 0 && len(p.PrimaryCells()) == 0 {
+	if r.cellsKnown && !r.broken["primary.cells"] && len(r.selected(q.Cells)) > 0 && len(r.primaryCells(p)) == 0 {
 		r.bad("primary", "no cell is left for the primary comparison: all it selects are stress cells")
 	}
 }
 
-func (r *reader) lintRules(p *Protocol, list string, rules []Rule, reserved string) {
-	r.unique(list, strings.TrimSuffix(strings.TrimSuffix(list, "s"), "e"), len(rules), func(i int) string { return rules[i].Name })
+func (r *reader) lintRules(p *Protocol, kind, list string, rules []Rule) {
+	r.unique(list, kind, len(rules), func(i int) string { return rules[i].Name })
 	for i := range rules {
 		g, at := &rules[i], fmt.Sprintf("%s[%d]", list, i)
-		if g.Name != "" && !ident.MatchString(g.Name) || g.Name == reserved {
-			r.bad(at+".name", "%q is not a rule name; use lower-case letters, digits, underscore, and not %q", g.Name, reserved)
+		if g.Name != "" && !ident.MatchString(g.Name) || g.Name == "any" || g.Name == "all" {
+			r.badName(at+".name", "%q is not a rule name; use at most 64 lower-case letters, digits, underscores, and neither any nor all", cut(g.Name, 40))
 		}
 		r.metricName(p, at+".metric", g.Metric)
-		if g.Arm != "" {
+		if r.given(at + ".arm") { // the default is the primary's, and looked at there
 			r.armName(p, at+".arm", g.Arm)
 			if len(p.Arms) > 0 && g.Arm == p.Arms[0].Name {
 				r.bad(at+".arm", "%q is the reference itself", g.Arm)
 			}
 		}
 		r.selector(p, at+".cells", g.Cells)
-		if m := p.Metric(g.Metric); m != nil && g.Statistic == StatPooled && m.Source != SourceSamples {
+		if m := p.Metric(g.Metric); m != nil && m.Source != "" && g.Statistic == StatPooled && m.Source != SourceSamples {
 			r.bad(at+".statistic", "only samples can be pooled; %q reads %s", m.Name, m.Source)
 		}
-		if g.Require != "" {
-			r.condition(at+".require", g.Require, RuleScope(g.Statistic))
+		cells := r.selected(g.Cells)
+		judged := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool { return !g.Judged(c) })
+		if r.cellsKnown && g.Class != ClassStress && len(cells) > 0 && len(judged) == 0 {
+			r.bad(at, "%s %q is judged nowhere: all the cells it selects are stress cells; make it class: stress, or select others", kind, g.Name)
+		}
+		if g.Require != "" && !r.broken[at+".statistic"] {
+			s := search{scope: RuleScope(g.Statistic), fixed: map[string]float64{}}
+			if n, ok := sameRounds(cells); ok {
+				s.fixed["n"] = n
+			}
+			r.condition(at+".require", g.Require, s)
 		}
 	}
 }
 
-func (r *reader) condition(at, src string, scope Scope) *Condition {
-	c, err := Compile(src, scope)
-	if err == nil {
-		return c
+// sameRounds is the number of rounds that all of the cells have.
+func sameRounds(cells []Cell) (float64, bool) {
+	if len(cells) == 0 {
+		return 0, false
+	}
+	n := cells[0].Rounds
+	return float64(n), !slices.ContainsFunc(cells, func(c Cell) bool { return c.Rounds != n })
+}
+
+// condition compiles a condition and looks for one that decides nothing. It
+// returns nil after a fault.
+func (r *reader) condition(at, src string, s search) *Condition {
+	c, err := Compile(src, s.scope)
+	if err != nil {
+		var ce *ConditionError
+		if !errors.As(err, &ce) {
+			ce = &ConditionError{Message: err.Error()}
+		}
+		if !r.undefined(ce.unknown) {
+			r.insideCondition(at, src, ce)
+		}
+		return nil
+	}
+	switch canHold, canFail := s.answers(c); {
+	case !canFail:
+		r.bad(at, "holds whatever is measured, so that it decides nothing")
+		return nil
+	case !canHold:
+		r.bad(at, "never holds, whatever is measured")
+		return nil
+	}
+	return c
+}
+
+// undefined says whether a name may be one that a broken list would define.
+func (r *reader) undefined(name string) bool {
+	of, _, _ := strings.Cut(name, ".")
+	list := map[string]string{"veto": "vetoes", "gate": "gates", "effect": "metrics"}[of]
+	return list != "" && !r.complete(list)
+}
+
+// insideCondition puts the caret on the fault where the condition stands
+// plainly on its line, and on the condition otherwise.
+func (r *reader) insideCondition(at, src string, ce *ConditionError) {
+	if r.broken[at] {
+		return
 	}
 	where := r.at(at)
-	var ce *ConditionError
-	if errors.As(err, &ce) && where.line <= len(r.lines) {
-		// The caret can be exact where the condition stands plainly on its line.
-		if line := r.lines[where.line-1]; strings.Contains(line, src) {
-			where.column = len([]rune(line[:strings.Index(line, src)])) + ce.Offset + 1
+	if where.line <= len(r.lines) {
+		line := []rune(r.lines[where.line-1])
+		for _, quote := range []string{"", `"`, "'"} {
+			if rest := string(line[min(where.column-1, len(line)):]); strings.HasPrefix(rest, quote+src) {
+				where.column += len(quote) + ce.Offset
+				break
+			}
 		}
 	}
-	r.fault(where, at, "%s", err)
-	return nil
+	r.fault(where, at, "%s", ce.Message)
 }
 
 func (r *reader) lintDecision(p *Protocol) {
 	d := &p.Decision
-	_, presetGiven := r.places["decision.preset"]
-	_, outcomesGiven := r.places["decision.outcomes"]
-	if presetGiven && outcomesGiven {
+	switch {
+	case !r.given("decision") || !r.sound("decision", "preset", "outcomes"):
+		return
+	case r.given("decision.preset") && r.given("decision.outcomes"):
 		r.bad("decision", "give a preset or outcomes, not both")
 		return
-	}
-	if d.Preset == "" && len(d.Outcomes) == 0 {
+	case d.Preset == "" && len(d.Outcomes) == 0:
 		r.bad("decision", "no rule; give preset: four-branch, or a list of outcomes")
 		return
 	}
-	scope := p.OutcomeScope()
-	if d.Caveat != "" {
-		if d.Preset == "" {
-			r.bad("decision.caveat", "only the preset four-branch has a caveat")
-		} else if c := r.condition("decision.caveat", d.Caveat, scope); c != nil {
-			r.oneCell(p, "decision.caveat", c)
+	if d.Caveat != "" && d.Preset == "" {
+		r.bad("decision.caveat", "only the preset four-branch has a caveat")
+	}
+	s := search{scope: p.OutcomeScope(), fixed: map[string]float64{}}
+	cells := r.primaryCells(p)
+	if p.Primary != nil {
+		s.fixed["primary.alpha"] = p.Primary.Alpha
+	}
+	if n, ok := sameRounds(cells); ok {
+		s.fixed["primary.n"] = n
+		for _, m := range p.Metrics {
+			s.fixed["effect."+m.Name+".n"] = n
 		}
 	}
-	if d.Preset != "" {
+	if d.Preset == "" {
+		r.lintOutcomes(p, s)
 		return
 	}
+	if d.Caveat == "" {
+		return
+	}
+	c := r.condition("decision.caveat", d.Caveat, s)
+	if c == nil {
+		return
+	}
+	r.oneCell(cells, "decision.caveat", c)
+	r.emptyNames(p, "decision.caveat", c)
+	var conditions []*Condition
+	for _, o := range d.Outcomes[:len(d.Outcomes)-1] {
+		c, err := Compile(o.When, s.scope)
+		if err != nil {
+			r.bad("decision.caveat", "cannot stand in the preset: %v", err)
+			return
+		}
+		conditions = append(conditions, c)
+	}
+	if _, found := s.goOnNothing(d.Outcomes, conditions); found {
+		r.bad("decision.caveat", onNothing)
+	}
+}
+
+const onNothing = "go would be reached with nothing shown: the primary comparison not significant, and no gate holding; let it depend on primary.significant, on primary.diff_low or diff_high, or on a gate"
+
+func (r *reader) lintOutcomes(p *Protocol, s search) {
+	d := &p.Decision
+	cells := r.primaryCells(p)
 	consulted := map[string]bool{}
-	names := map[string]bool{}
+	var conditions []*Condition
+	r.unique("decision.outcomes", "outcome", len(d.Outcomes), func(i int) string { return d.Outcomes[i].Name })
 	for i := range d.Outcomes {
 		o, at := &d.Outcomes[i], fmt.Sprintf("decision.outcomes[%d]", i)
-		last := i == len(d.Outcomes)-1
-		if names[o.Name] {
-			r.bad(at+".name", "outcome %q stands twice", o.Name)
+		if o.Name != "" && !label.MatchString(o.Name) {
+			r.bad(at+".name", "%q is not an outcome's name; use at most 64 letters, digits, dots, dashes, underscores", cut(o.Name, 40))
 		}
-		names[o.Name] = true
-		if slices.Contains(ReservedOutcomes, o.Name) {
+		if slices.ContainsFunc(ReservedOutcomes, func(s string) bool { return strings.EqualFold(s, o.Name) }) {
 			r.bad(at+".name", "%q is an outcome that assay itself decides; choose another name", o.Name)
 		}
-		if last {
+		if i == len(d.Outcomes)-1 {
 			if o.When != "" {
 				r.bad(at+".when", "the last outcome is the default and has no condition; add one after it")
 			}
-			if o.Class == "go" {
+			if o.Class == "go" && r.sound(at, "when") {
 				r.bad(at+".class", "the last outcome is the default and may not be go: what no condition recognises is not a success")
 			}
 			continue
 		}
 		if o.When == "" {
-			r.bad(at, "outcome %q has no condition; only the last may have none", o.Name)
+			if r.sound(at, "when") {
+				r.bad(at, "outcome %q has no condition; only the last may have none", o.Name)
+			}
 			continue
 		}
-		c := r.condition(at+".when", o.When, scope)
+		c := r.condition(at+".when", o.When, s)
 		if c == nil {
 			continue
 		}
+		conditions = append(conditions, c)
 		for _, n := range c.Names {
 			consulted[n] = true
 		}
-		r.oneCell(p, at+".when", c)
+		r.oneCell(cells, at+".when", c)
+		r.emptyNames(p, at+".when", c)
 		if o.Class == "go" && !slices.ContainsFunc(c.Names, func(n string) bool { return strings.HasPrefix(n, "primary.") || strings.HasPrefix(n, "gate.") }) {
 			r.bad(at+".when", "a go outcome must consult the primary comparison or a gate")
 		}
+	}
+	// Only a rule whose every condition could be read is looked at as a whole.
+	if len(conditions) != len(d.Outcomes)-1 {
+		return
+	}
+	if i, found := s.goOnNothing(d.Outcomes, conditions); found {
+		r.bad(fmt.Sprintf("decision.outcomes[%d].when", i), onNothing)
 	}
 	for i, g := range p.Gates {
 		if g.Class != ClassStress && !consulted["gate."+g.Name] && !consulted["gate.all"] {
@@ -461,14 +702,36 @@ func (r *reader) lintDecision(p *Protocol) {
 }
 
 // oneCell refuses effect names where they would have several values.
-func (r *reader) oneCell(p *Protocol, at string, c *Condition) {
-	if p.Primary == nil || len(p.PrimaryCells()) <= 1 {
+func (r *reader) oneCell(cells []Cell, at string, c *Condition) {
+	if len(cells) <= 1 {
 		return
 	}
 	for _, n := range c.Names {
 		if strings.HasPrefix(n, "effect.") {
-			r.bad(at, "%s is defined only where the primary comparison has one cell; it has %d: use a gate", n, len(p.PrimaryCells()))
+			r.bad(at, "%s is defined only where the primary comparison has one cell; it has %d: use a gate", n, len(cells))
 			return
+		}
+	}
+}
+
+// emptyNames refuses names that stand for no judged rule: gate.all of no gates
+// is true, and veto.any of no vetoes is false, whatever is measured.
+func (r *reader) emptyNames(p *Protocol, at string, c *Condition) {
+	for _, kind := range []struct {
+		name, sum, list string
+		rules           []Rule
+	}{{"gate", "all", "gates", p.Gates}, {"veto", "any", "vetoes", p.Vetoes}} {
+		judged := func(g Rule) bool { return g.Class != ClassStress }
+		for _, n := range c.Names {
+			rule, ok := strings.CutPrefix(n, kind.name+".")
+			i := slices.IndexFunc(kind.rules, func(g Rule) bool { return g.Name == rule })
+			switch {
+			case !ok:
+			case rule == kind.sum && !slices.ContainsFunc(kind.rules, judged) && r.complete(kind.list):
+				r.bad(at, "%s consults nothing: the protocol has no %s that is judged", n, kind.name)
+			case i >= 0 && !judged(kind.rules[i]):
+				r.bad(at, "%s is class: stress, which is reported and never judged", n)
+			}
 		}
 	}
 }
@@ -477,9 +740,9 @@ func (r *reader) lintHost(p *Protocol) {
 	for i, l := range p.Host {
 		at := fmt.Sprintf("host[%d]", i)
 		if l.Probe != "" && !slices.Contains(Probes, l.Probe) {
-			r.bad(at+".probe", "unknown probe %q%s", l.Probe, have(Probes, l.Probe))
+			r.bad(at+".probe", "unknown probe %q%s", cut(l.Probe, 40), have(Probes, l.Probe))
 		}
-		if l.Max == nil && l.Min == nil {
+		if l.Max == nil && l.Min == nil && r.sound(at, "max", "min") {
 			r.bad(at, "a limit needs max or min")
 		}
 		if l.Max != nil && l.Min != nil && *l.Max < *l.Min {
@@ -495,10 +758,13 @@ func have(names []string, word string) string {
 	if h := didYouMean(word, names); h != "" {
 		return h
 	}
-	if len(names) == 0 {
+	switch len(names) {
+	case 0:
 		return "; there are none"
+	case 1:
+		return "; there is only " + names[0]
 	}
-	return "; there are " + strings.Join(names, ", ")
+	return "; there are " + few(names, ", ")
 }
 
 func count(truths ...bool) (n int) {

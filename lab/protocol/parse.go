@@ -7,12 +7,15 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
@@ -20,8 +23,12 @@ import (
 // Bounds of a protocol file. A plan that a team agrees on is a few hundred
 // lines; anything beyond these is a mistake or an attack.
 const (
-	maxFileBytes = 1 << 20
+	maxFileBytes = 256 << 10
+	maxTokens    = 20_000 // words and signs of YAML; the parser is quadratic in the keys of a mapping
 	maxDepth     = 32
+	maxItems     = 256 // of a list of mappings
+	maxFaults    = 500
+	maxMessage   = 1000 // characters
 	maxCells     = 10_000
 	maxRounds    = 100_000
 )
@@ -31,13 +38,13 @@ const (
 // a Protocol is returned only when there are none. Known is what the program
 // that runs it offers beyond the file; nil allows no Go functions.
 func Parse(name string, src []byte, known *Known) (*Protocol, Faults) {
-	r := &reader{file: name, lines: strings.Split(string(src), "\n"), places: map[string]place{}}
+	// What an editor on Windows adds is no part of the text: the same protocol
+	// has the same digest however its lines end.
+	text := strings.ReplaceAll(strings.TrimPrefix(string(src), "\ufeff"), "\r\n", "\n")
+	r := &reader{file: name, places: map[string]place{}, broken: map[string]bool{}}
 	p := &Protocol{}
-	if root := r.parse(src); root != nil {
+	if root := r.parse(text); root != nil {
 		r.decode(root, "", reflect.ValueOf(p).Elem())
-	}
-	if len(r.faults) == 0 {
-		p.defaults()
 	}
 	// The meaning is looked at even where the form has faults, so that one
 	// lint shows both; what it needs and did not get is skipped there.
@@ -47,6 +54,7 @@ func Parse(name string, src []byte, known *Known) (*Protocol, Faults) {
 	if len(r.faults) > 0 {
 		return nil, r.faults.sorted()
 	}
+	p.defaults()
 	return p, nil
 }
 
@@ -69,14 +77,33 @@ type reader struct {
 	places map[string]place
 	faults Faults
 	root   bool // a mapping was found, so that looking at the meaning makes sense
+
+	// broken are the paths whose form is wrong: what looks at their meaning
+	// says nothing, because one mistake is one fault.
+	broken map[string]bool
+
+	cells      []Cell // those that run
+	cellsKnown bool   // false where a fault leaves open which cells those are
 }
 
 func (r *reader) fault(at place, path, format string, args ...any) {
-	f := Fault{File: r.file, Line: at.line, Column: at.column, Path: path, Message: fmt.Sprintf(format, args...)}
+	if len(r.faults) > maxFaults {
+		return
+	}
+	f := Fault{File: r.file, Line: at.line, Column: at.column, Path: path, Message: cut(printable(fmt.Sprintf(format, args...)), maxMessage)}
+	if len(r.faults) == maxFaults {
+		f.Message = fmt.Sprintf("more than %d faults; the rest is not listed", maxFaults)
+	}
 	if at.line >= 1 && at.line <= len(r.lines) {
-		f.source = strings.TrimRight(r.lines[at.line-1], "\r")
+		f.source = r.lines[at.line-1]
 	}
 	r.faults = append(r.faults, f)
+}
+
+// form reports that what stands at the path cannot be read at all.
+func (r *reader) form(at place, path, format string, args ...any) {
+	r.broken[path] = true
+	r.fault(at, path, format, args...)
 }
 
 // at is the place of a path, or of the nearest enclosing one that stands in
@@ -94,20 +121,38 @@ func (r *reader) at(path string) place {
 	}
 }
 
-func (r *reader) parse(src []byte) ast.Node {
-	if len(src) > maxFileBytes {
-		r.fault(place{1, 1}, "", "the file has %d bytes; a protocol has at most %d", len(src), maxFileBytes)
+func (r *reader) parse(text string) ast.Node {
+	if len(text) > maxFileBytes {
+		r.fault(place{1, 1}, "", "the file has %d bytes; a protocol has at most %d", len(text), maxFileBytes)
 		return nil
 	}
-	if line, col, ok := tooDeep(r.lines); ok {
-		r.fault(place{line, col}, "", "nested deeper than %d levels", maxDepth)
+	r.lines = strings.Split(text, "\n")
+	if at, what := unreadable(r.lines); what != "" {
+		r.fault(at, "", "%s", what)
 		return nil
 	}
-	file, err := parser.ParseBytes(src, 0, parser.AllowDuplicateMapKey())
+	tokens := lexer.Tokenize(text)
+	if len(tokens) > maxTokens {
+		r.fault(tokenPlace(tokens[maxTokens]), "", "the file is too long; a protocol has at most %d words and signs", maxTokens)
+		return nil
+	}
+	if at, deep := tooDeep(tokens); deep {
+		r.fault(at, "", "nested deeper than %d levels", maxDepth)
+		return nil
+	}
+	if at, what := lossy(tokens); what != "" {
+		r.fault(at, "", "%s", what)
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		var syn *yaml.SyntaxError
 		if errors.As(err, &syn) && syn.Token != nil {
-			r.fault(tokenPlace(syn.Token), "", "not YAML: %s", syn.Message)
+			at, hint := tokenPlace(syn.Token), ""
+			if at.line <= len(r.lines) && bang.MatchString(r.lines[at.line-1]) {
+				hint = "; a value that begins with ! must stand in quotes"
+			}
+			r.fault(at, "", "not YAML: %s%s", strings.ReplaceAll(syn.Message, "\t", `\t`), hint)
 		} else {
 			r.fault(place{1, 1}, "", "not YAML: %s", firstLine(err.Error()))
 		}
@@ -115,6 +160,10 @@ func (r *reader) parse(src []byte) ast.Node {
 	}
 	var bodies []ast.Node
 	for _, d := range file.Docs {
+		if n, ok := d.Body.(*ast.DirectiveNode); ok {
+			r.fault(nodePlace(n), "", "YAML directives are not allowed in a protocol; remove this line")
+			return nil
+		}
 		if d.Body != nil {
 			bodies = append(bodies, d.Body)
 		}
@@ -130,30 +179,90 @@ func (r *reader) parse(src []byte) ast.Node {
 	return bodies[0]
 }
 
-// tooDeep looks at the text, because the parser itself recurses.
-func tooDeep(lines []string) (line, column int, deep bool) {
-	depth := 0
+// bang is a value that YAML takes for a tag, such as a negated condition.
+var bang = regexp.MustCompile(`: +![A-Za-z(]`)
+
+// unreadable finds what no text editor shows, which the parser would replace
+// or keep in silence.
+func unreadable(lines []string) (at place, what string) {
 	for i, l := range lines {
-		indent := 0
-		for indent < len(l) && (l[indent] == ' ' || l[indent] == '-') {
-			indent++
+		if !utf8.ValidString(l) {
+			valid := strings.ToValidUTF8(l, "\x00")
+			return place{i + 1, utf8.RuneCountInString(valid[:strings.IndexByte(valid, 0)]) + 1}, "not UTF-8 text; save the file as UTF-8"
 		}
-		if indent > 4*maxDepth && strings.Count(l[:indent], "-") > maxDepth {
-			return i + 1, indent, true
-		}
-		for j := 0; j < len(l); j++ {
-			switch l[j] {
-			case '[', '{':
-				depth++
-			case ']', '}':
-				depth = max(depth-1, 0)
-			}
-			if depth > 4*maxDepth {
-				return i + 1, j + 1, true
+		for j, c := range []rune(l) {
+			if isControl(c) {
+				return place{i + 1, j + 1}, fmt.Sprintf("control character %U; remove it", c)
 			}
 		}
 	}
-	return 0, 0, false
+	return place{}, ""
+}
+
+// isControl says that the character steers a terminal or ends a C string. Tab
+// and line feed are text.
+func isControl(c rune) bool {
+	return c < 0x20 && c != '\t' && c != '\n' || c >= 0x7f && c < 0xa0
+}
+
+var innerTab = regexp.MustCompile(`[^ \t\n][ \t]*\t[ \t]*[^ \t\n]`)
+
+// lossy finds tabs with which the library reads something else than what stands
+// there: it drops one inside plain text, and takes one at the beginning of a
+// block for indentation, after which it drops lines that look like comments.
+func lossy(tokens token.Tokens) (at place, what string) {
+	var before *token.Token
+	for _, t := range tokens {
+		if t.Type == token.CommentType {
+			continue
+		}
+		block := before != nil && (before.Type == token.LiteralType || before.Type == token.FoldedType)
+		header := before
+		before = t
+		if t.Type != token.StringType {
+			continue
+		}
+		switch {
+		case block && strings.HasPrefix(strings.TrimLeft(t.Value, "\n "), "\t"):
+			return tokenPlace(header), "the block of text begins with a tab; begin it with another character"
+		case !block && innerTab.MatchString(t.Origin):
+			return tokenPlace(t), "a tab in plain text would be lost; write a space, or put the text in quotes"
+		}
+	}
+	return place{}, ""
+}
+
+// tooDeep looks at the tokens, because the parser itself recurses.
+func tooDeep(tokens token.Tokens) (at place, deep bool) {
+	flow := 0
+	var blocks []int // columns at which the open blocks began
+	for i, t := range tokens {
+		column := 0
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			flow++
+		case token.SequenceEndType, token.MappingEndType:
+			flow = max(flow-1, 0)
+		case token.SequenceEntryType, token.MappingKeyType:
+			column = t.Position.Column
+		case token.MappingValueType:
+			if i > 0 {
+				column = tokens[i-1].Position.Column
+			}
+		}
+		if column > 0 && flow == 0 {
+			for len(blocks) > 0 && blocks[len(blocks)-1] > column {
+				blocks = blocks[:len(blocks)-1]
+			}
+			if len(blocks) == 0 || blocks[len(blocks)-1] < column {
+				blocks = append(blocks, column)
+			}
+		}
+		if flow+len(blocks) > maxDepth {
+			return tokenPlace(t), true
+		}
+	}
+	return place{}, false
 }
 
 func tokenPlace(t *token.Token) place {
@@ -166,9 +275,10 @@ func tokenPlace(t *token.Token) place {
 func nodePlace(n ast.Node) place {
 	switch n := n.(type) {
 	case *ast.MappingNode:
-		if len(n.Values) > 0 {
+		if len(n.Values) > 0 && !n.IsFlowStyle {
 			return nodePlace(n.Values[0].Key)
 		}
+		return tokenPlace(n.Start)
 	case *ast.MappingValueNode:
 		return nodePlace(n.Key)
 	case *ast.SequenceNode:
@@ -176,6 +286,12 @@ func nodePlace(n ast.Node) place {
 	}
 	return tokenPlace(n.GetToken())
 }
+
+const (
+	noAnchors = "anchors, aliases and merge keys are not allowed in a protocol; write the value out, so that what is frozen is what is read"
+	noTags    = "YAML takes %s for a tag, and tags are not allowed in a protocol; remove it, or put the whole value in quotes"
+	noValue   = "no value; give one or remove the key"
+)
 
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
@@ -188,27 +304,23 @@ func (r *reader) decode(node ast.Node, path string, v reflect.Value) {
 	if _, ok := r.places[path]; !ok {
 		r.places[path] = here
 	}
-	if strings.Count(path, ".")+strings.Count(path, "[") > maxDepth {
-		r.fault(here, path, "nested deeper than %d levels", maxDepth)
-		return
-	}
 	switch n := node.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		r.fault(here, path, "anchors, aliases and merge keys are not allowed in a protocol; write the value out, so that what is frozen is what is read")
+		r.form(here, path, noAnchors)
 		return
 	case *ast.TagNode:
-		r.fault(here, path, "YAML tags are not allowed in a protocol; remove %s", n.Start.Value)
+		r.form(here, path, noTags, n.Start.Value)
 		return
 	case *ast.NullNode:
-		r.fault(here, path, "no value; give one or remove the key")
+		r.form(r.places[path], path, noValue) // at its key, since there is nothing to point at
 		return
 	}
 	if t, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		if text, ok := r.scalar(node, path, "a duration such as 30s"); ok {
 			if err := t.UnmarshalText([]byte(text)); err != nil {
-				r.fault(here, path, "%q is not a duration; write it as 30s, 5m or 1h30m", text)
+				r.form(here, path, "%q is not a duration; write it as 30s, 5m or 1h30m", text)
 			} else if d, ok := v.Interface().(Duration); ok && d <= 0 {
-				r.fault(here, path, "a duration must be more than zero")
+				r.form(here, path, "a duration must be more than zero")
 			}
 		}
 		return
@@ -231,63 +343,79 @@ func (r *reader) decode(node ast.Node, path string, v reflect.Value) {
 		if b, ok := node.(*ast.BoolNode); ok {
 			v.SetBool(b.Value)
 		} else {
-			r.fault(here, path, "expected true or false, found %s", describe(node))
+			r.form(here, path, "expected true or false, found %s", describe(node))
 		}
 	case reflect.Int:
-		if i, ok := integer(node); ok && i <= math.MaxInt32 && i >= math.MinInt32 {
-			v.SetInt(int64(i))
-		} else {
-			r.fault(here, path, "expected a whole number, found %s", describe(node))
+		i, err := strconv.ParseInt(digits(node), 10, 32)
+		switch {
+		case err == nil:
+			v.SetInt(i)
+		case errors.Is(err, strconv.ErrRange):
+			r.form(here, path, "%s is out of range; the largest is %d", describe(node), math.MaxInt32)
+		default:
+			r.form(here, path, "expected a whole number in plain digits, found %s", describe(node))
 		}
 	case reflect.Uint64:
-		if n, ok := node.(*ast.IntegerNode); ok {
-			if u, err := strconv.ParseUint(strings.ReplaceAll(n.GetToken().Value, "_", ""), 0, 64); err == nil {
-				v.SetUint(u)
-				return
-			}
-		}
-		r.fault(here, path, "expected a whole number of 0 or more, found %s", describe(node))
-	case reflect.Float64:
-		switch n := node.(type) {
-		case *ast.FloatNode:
-			v.SetFloat(n.Value)
-		case *ast.IntegerNode:
-			i, _ := integer(n)
-			v.SetFloat(float64(i))
+		u, err := strconv.ParseUint(digits(node), 0, 64)
+		switch {
+		case err == nil:
+			v.SetUint(u)
+		case errors.Is(err, strconv.ErrRange):
+			r.form(here, path, "%s is out of range; the largest is %d", describe(node), uint64(math.MaxUint64))
 		default:
-			r.fault(here, path, "expected a number, found %s", describe(node))
+			r.form(here, path, "expected a whole number of 0 or more in plain digits, found %s", describe(node))
+		}
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(digits(node), 64)
+		switch {
+		case err == nil:
+			v.SetFloat(f + 0) // -0 is 0
+		case errors.Is(err, strconv.ErrRange):
+			r.form(here, path, "%s is out of range", describe(node))
+		default:
+			r.form(here, path, "expected a number, found %s", describe(node))
 		}
 	default:
 		panic("protocol: no decoder for " + v.Type().String())
 	}
 }
 
-func integer(n ast.Node) (int64, bool) {
-	in, ok := n.(*ast.IntegerNode)
-	if !ok {
-		return 0, false
+// number is what all readers of YAML take for the same number: no octal by a
+// leading zero, no underscores, no infinity.
+var number = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+|([0-9]+\.[0-9]*|\.[0-9]+|[1-9][0-9]*)([eE][+-]?[0-9]+)?)$`)
+
+// digits is the number as it was written, "" for what is not one.
+func digits(n ast.Node) string {
+	switch n.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.StringNode:
+		// A quoted number is text; so is 5e-2 to the library, but to no one else.
+		if t := n.GetToken(); t.Type != token.SingleQuoteType && t.Type != token.DoubleQuoteType && number.MatchString(t.Value) {
+			return t.Value
+		}
 	}
-	switch x := in.Value.(type) {
-	case int64:
-		return x, true
-	case uint64:
-		return int64(x), x <= math.MaxInt64
-	}
-	return 0, false
+	return ""
 }
 
 // scalar is the text of a single value as it was written.
 func (r *reader) scalar(n ast.Node, path, want string) (string, bool) {
+	var text string
 	switch n := n.(type) {
 	case *ast.StringNode:
-		return n.Value, true
+		text = n.Value
 	case *ast.LiteralNode:
-		return n.Value.Value, true
+		text = n.Value.Value
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		return n.GetToken().Value, true
+		text = n.GetToken().Value
+	default:
+		r.form(nodePlace(n), path, "expected %s, found %s", want, describe(n))
+		return "", false
 	}
-	r.fault(nodePlace(n), path, "expected %s, found %s", want, describe(n))
-	return "", false
+	if i := strings.IndexFunc(text, isControl); i >= 0 {
+		c, _ := utf8.DecodeRuneInString(text[i:])
+		r.form(nodePlace(n), path, "control character %U in the value; remove it", c)
+		return "", false
+	}
+	return text, true
 }
 
 func describe(n ast.Node) string {
@@ -331,18 +459,29 @@ func (r *reader) entries(n ast.Node, path string) ([]*ast.MappingValueNode, bool
 	case *ast.MappingValueNode:
 		return []*ast.MappingValueNode{n}, true
 	}
-	r.fault(nodePlace(n), path, "expected a mapping (key: value), found %s", describe(n))
+	r.form(nodePlace(n), path, "expected a mapping (key: value), found %s", describe(n))
 	return nil, false
 }
 
 // key is the text of a mapping's key, reported once if it stands twice.
 func (r *reader) key(kv *ast.MappingValueNode, path string, seen map[string]bool) (string, bool) {
 	at := nodePlace(kv.Key)
-	if _, ok := kv.Key.(*ast.MergeKeyNode); ok {
-		r.fault(at, path, "anchors, aliases and merge keys are not allowed in a protocol; write the value out, so that what is frozen is what is read")
+	switch n := kv.Key.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		r.form(at, path, noAnchors)
+		return "", false
+	case *ast.TagNode:
+		r.form(at, path, noTags, n.Start.Value)
+		return "", false
+	case *ast.MappingKeyNode:
+		r.form(at, path, "a key with a question mark is not allowed in a protocol; write key: value")
 		return "", false
 	}
 	k := kv.Key.GetToken().Value
+	if strings.ContainsFunc(k, isControl) {
+		r.form(at, path, "control character in the key %q; remove it", k)
+		return "", false
+	}
 	if seen[k] {
 		r.fault(at, join(path, k), "duplicate key %q", k)
 		return "", false
@@ -360,7 +499,11 @@ func (r *reader) decodeStruct(node ast.Node, path string, v reflect.Value) {
 		r.root = true
 	}
 	fields := fieldsOf(v.Type())
-	seen := map[string]bool{}
+	names := slices.Sorted(maps.Keys(fields))
+	seen, meant, present := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, kv := range kvs {
+		present[kv.Key.GetToken().Value] = true
+	}
 	for _, kv := range kvs {
 		k, ok := r.key(kv, path, seen)
 		if !ok {
@@ -368,27 +511,45 @@ func (r *reader) decodeStruct(node ast.Node, path string, v reflect.Value) {
 		}
 		f, ok := fields[k]
 		if !ok {
-			names := slices.Sorted(maps.Keys(fields))
-			r.fault(nodePlace(kv.Key), join(path, k), "unknown key %q%s; keys here: %s", k, didYouMean(k, names), strings.Join(names, " "))
+			// What was meant is not missing too.
+			if near := nearest(k, names); near != "" && !present[near] {
+				meant[near] = true
+				r.broken[join(path, near)] = true
+			}
+			hint := didYouMean(k, names)
+			if hint == "" {
+				hint = "; keys here: " + strings.Join(names, " ")
+			}
+			r.form(nodePlace(kv.Key), join(path, k), "unknown key %q%s", cut(k, 40), hint)
 			continue
 		}
 		p := join(path, k)
 		r.places[p] = valuePlace(kv)
-		r.decode(kv.Value, p, v.FieldByIndex(f.index))
-		if f.enum != nil && v.FieldByIndex(f.index).Kind() == reflect.String {
-			if s := v.FieldByIndex(f.index).String(); s != "" && !slices.Contains(f.enum, s) {
-				r.fault(r.places[p], p, "%s is %q; expected one of %s%s", k, s, strings.Join(f.enum, ", "), didYouMean(s, f.enum))
-			}
+		fv := v.FieldByIndex(f.index)
+		r.decode(kv.Value, p, fv)
+		if fv.Kind() != reflect.String || r.broken[p] {
+			continue
+		}
+		switch s := fv.String(); {
+		case strings.TrimSpace(s) == "":
+			r.form(r.places[p], p, noValue)
+		case f.enum != nil && !slices.Contains(f.enum, s):
+			r.form(r.places[p], p, "%s is %q; expected one of %s%s", k, cut(s, 40), strings.Join(f.enum, ", "), didYouMean(s, f.enum))
+			fv.SetString("") // so that the default stands in for it
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(fields)) {
-		if fields[k].required && !seen[k] {
-			at := nodePlace(node)
-			if path == "" {
-				at = place{1, 1}
-			}
-			r.fault(at, join(path, k), "missing key %q: %s", k, fields[k].doc)
+	if path != "" && len(kvs) > 0 && !slices.ContainsFunc(names, func(k string) bool { return seen[k] || meant[k] }) {
+		r.broken[path] = true // something else altogether
+	}
+	for _, k := range names {
+		if !fields[k].required || seen[k] || meant[k] || r.broken[path] {
+			continue
 		}
+		at := nodePlace(node)
+		if path == "" {
+			at = place{1, 1}
+		}
+		r.form(at, join(path, k), "missing key %q: %s", k, fields[k].doc)
 	}
 }
 
@@ -413,7 +574,14 @@ func (r *reader) decodeSlice(node ast.Node, path string, v reflect.Value) {
 	}
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
-		r.fault(nodePlace(node), path, "expected a list, found %s", describe(node))
+		r.form(nodePlace(node), path, "expected a list, found %s", describe(node))
+		return
+	}
+	if len(list.Values) == 0 {
+		return // nil, as everywhere else that nothing is given
+	}
+	if kind := v.Type().Elem().Kind(); len(list.Values) > maxItems && (kind == reflect.Struct || kind == reflect.Map) {
+		r.form(nodePlace(list.Values[maxItems]), path, "%d entries; a list has at most %d", len(list.Values), maxItems)
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), len(list.Values), len(list.Values))
@@ -428,6 +596,9 @@ func (r *reader) decodeSlice(node ast.Node, path string, v reflect.Value) {
 func (r *reader) decodeMap(node ast.Node, path string, v reflect.Value) {
 	kvs, ok := r.entries(node, path)
 	if !ok {
+		return
+	}
+	if len(kvs) == 0 {
 		return
 	}
 	out := reflect.MakeMap(v.Type())

@@ -7,6 +7,7 @@
 package protocol
 
 import (
+	"slices"
 	"time"
 )
 
@@ -259,7 +260,7 @@ func find[T any](list []T, is func(*T) bool) *T {
 
 // TimeoutIn is the longest time of one trial of the arm in the cell.
 func (p *Protocol) TimeoutIn(a *Arm, c Cell) time.Duration {
-	for _, o := range p.Overrides {
+	for _, o := range slices.Backward(p.Overrides) { // the last one counts, as in Cells
 		if o.Timeout > 0 && o.Cells.Match(c) {
 			return time.Duration(o.Timeout)
 		}

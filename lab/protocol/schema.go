@@ -67,9 +67,12 @@ func schemaOf(t reflect.Type) map[string]any {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			s := schemaOf(f.Type)
 			s["description"] = f.Tag.Get("doc")
-			if e := f.Tag.Get("enum"); e != "" {
+			switch e := f.Tag.Get("enum"); {
+			case e != "":
 				s["enum"] = strings.Split(e, ",")
 				delete(s, "type")
+			case f.Type.Kind() == reflect.String:
+				s["pattern"] = `\S`
 			}
 			props[name] = s
 			if f.Tag.Get("required") == "true" {

@@ -6,10 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,13 +23,9 @@ import (
 // depends on it.
 const sampleTree = 10 * time.Millisecond
 
-// drainGrace is how long output is waited for after everything that could
-// write it has been killed.
-const drainGrace = time.Second
-
 // hangGrace is how long a Go function may run on after its time-out in shared
-// isolation, where nothing can kill it.
-const hangGrace = 10 * time.Second
+// isolation, where nothing can kill it. Tests shorten it.
+var hangGrace = 10 * time.Second
 
 // ErrHang is returned when a Go function in shared isolation did not return
 // after its time-out. The harness cannot go on: the function still runs.
@@ -56,14 +49,17 @@ type Executor struct {
 	memory   bool
 	stdout   bool
 	arms     map[string]*armState
+
+	ownLauncher bool
 }
 
 type armState struct {
 	arm     *protocol.Arm
-	ready   bool
-	env     []string // of the harness, plus the arm's own
-	dir     string   // working directory
-	path    string   // program, looked up
+	begun   bool              // its setup was at least tried
+	ready   bool              // its setup succeeded
+	env     []string          // of the harness, plus the arm's own
+	dir     string            // working directory
+	paths   map[string]string // programs, looked up
 	scratch string
 	home    string
 }
@@ -79,7 +75,7 @@ type Options struct {
 }
 
 // NewExecutor prepares the folders. Close must be called.
-func NewExecutor(p *protocol.Protocol, o Options) (*Executor, error) {
+func NewExecutor(p *protocol.Protocol, o Options) (_ *Executor, err error) {
 	scratch, err := filepath.Abs(o.Scratch)
 	if err != nil {
 		return nil, err
@@ -105,18 +101,18 @@ func NewExecutor(p *protocol.Protocol, o Options) (*Executor, error) {
 		if e.launcher, err = spawn.Start(); err != nil {
 			return nil, fmt.Errorf("starting the launcher: %w", err)
 		}
+		e.ownLauncher = true
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, e.launcher.Close())
+			}
+		}()
 	}
 	for i := range p.Arms {
 		a := &p.Arms[i]
-		s := &armState{arm: a, scratch: filepath.Join(scratch, "trial", a.Name), home: filepath.Join(scratch, "arms", a.Name)}
-		s.dir = filepath.Join(dir, a.Dir)
-		if a.Rev != "" {
-			s.dir = filepath.Join(s.home, "src", a.Dir)
-		}
-		s.env = os.Environ()
-		s.env = slices.DeleteFunc(s.env, func(kv string) bool { return strings.HasPrefix(kv, "ASSAY_") })
-		for _, k := range slices.Sorted(maps.Keys(a.Env)) {
-			s.env = append(s.env, k+"="+a.Env[k])
+		s := &armState{
+			arm: a, env: armEnv(a), dir: filepath.Join(dir, a.Dir), paths: map[string]string{},
+			scratch: filepath.Join(scratch, "trial", a.Name), home: filepath.Join(scratch, "arms", a.Name),
 		}
 		for _, d := range []string{s.scratch, s.home} {
 			if err := os.MkdirAll(d, 0o755); err != nil {
@@ -136,28 +132,6 @@ func NewExecutor(p *protocol.Protocol, o Options) (*Executor, error) {
 // Launcher is the launcher in use, for figures about it.
 func (e *Executor) Launcher() *spawn.Launcher { return e.launcher }
 
-// worktree checks the arm's revision out, unless an earlier part of this run
-// already did.
-func (e *Executor) worktree(s *armState, commit string) error {
-	src := filepath.Join(s.home, "src")
-	if _, err := os.Stat(src); err == nil {
-		return nil
-	}
-	rev := commit
-	if rev == "" {
-		rev = s.arm.Rev
-	}
-	out, err := exec.Command("git", "-C", e.dir, "worktree", "add", "--detach", "--force", src, rev).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("git worktree for %s: %v: %s", s.arm.Rev, err, bytes.TrimSpace(out))
-	}
-	// The protocol's folder may be below the top of the repository.
-	if prefix, err := exec.Command("git", "-C", e.dir, "rev-parse", "--show-prefix").Output(); err == nil {
-		s.dir = filepath.Join(src, strings.TrimSpace(string(prefix)), s.arm.Dir)
-	}
-	return nil
-}
-
 // Setup runs the arm's setup line once. Its error ends the run: an arm that
 // could not be built has nothing to measure.
 func (e *Executor) Setup(ctx context.Context, arm string) error {
@@ -165,6 +139,7 @@ func (e *Executor) Setup(ctx context.Context, arm string) error {
 	if s.ready {
 		return nil
 	}
+	s.begun = true
 	if s.arm.Setup != "" {
 		if out, err := e.hook(ctx, s, s.arm.Setup, "setup", protocol.Cell{}, Slot{Arm: arm}, true); err != nil {
 			return fmt.Errorf("setup of arm %s: %w%s", arm, err, indent(out))
@@ -182,35 +157,31 @@ func indent(s string) string {
 	return "\n    " + strings.ReplaceAll(s, "\n", "\n    ")
 }
 
-// Close runs the clean-up lines of the arms that were set up and ends every
-// process that is left. For a finished run it also removes the worktrees and
-// the scratch folder; an unfinished one keeps them, because the checks of a
-// round that was cut off need what its trials left. All is tried, and all
-// errors are returned.
+// Close runs the clean-up lines of the arms whose setup was at least begun and
+// ends every process that is left. For a finished run it also removes the
+// worktrees and the scratch folder; an unfinished one keeps them, because the
+// checks of a round that was cut off need what its trials left. All is tried,
+// and all errors are returned.
 func (e *Executor) Close(ctx context.Context, finished bool) error {
 	var errs []error
 	for _, a := range e.p.Arms {
 		s := e.arms[a.Name]
-		if s == nil {
-			continue
-		}
-		if s.ready && a.Cleanup != "" {
+		if s.begun && a.Cleanup != "" {
 			if out, err := e.hook(ctx, s, a.Cleanup, "cleanup", protocol.Cell{}, Slot{Arm: a.Name}, false); err != nil {
 				errs = append(errs, fmt.Errorf("clean-up of arm %s: %w%s", a.Name, err, indent(out)))
 			}
 		}
-		if a.Rev != "" && finished {
-			src := filepath.Join(s.home, "src")
-			if out, err := exec.Command("git", "-C", e.dir, "worktree", "remove", "--force", src).CombinedOutput(); err != nil {
-				errs = append(errs, fmt.Errorf("removing the worktree of arm %s: %v: %s", a.Name, err, bytes.TrimSpace(out)))
-			}
-		}
 	}
-	if e.launcher != nil {
+	if e.ownLauncher {
 		errs = append(errs, e.launcher.Close())
 	}
 	if finished {
-		errs = append(errs, os.RemoveAll(e.scratch))
+		for _, a := range e.p.Arms {
+			if a.Rev != "" {
+				errs = append(errs, e.dropWorktree(e.arms[a.Name]))
+			}
+		}
+		errs = append(errs, removeAll(e.scratch))
 	}
 	return errors.Join(errs...)
 }
@@ -238,6 +209,11 @@ func (e *Executor) Run(ctx context.Context, slot Slot, cell protocol.Cell) (*Obs
 			return obs, nil
 		}
 	}
+	// What an earlier trial, a hook or a killed run left there is not this
+	// trial's word.
+	if err := e.clearOut(); err != nil {
+		return nil, err
+	}
 	obs.Start = time.Now()
 	var err error
 	if s.arm.Func != "" && e.p.Design.Isolation == protocol.IsolationShared {
@@ -247,6 +223,10 @@ func (e *Executor) Run(ctx context.Context, slot Slot, cell protocol.Cell) (*Obs
 	}
 	if err != nil {
 		return nil, err
+	}
+	if obs.Status != StatusOK {
+		// What a failed trial said of itself may be half a figure.
+		obs.Values, obs.Bench, obs.Bulk = nil, nil, nil
 	}
 	return obs, nil
 }
@@ -291,7 +271,8 @@ func (e *Executor) runShared(ctx context.Context, s *armState, slot Slot, cell p
 	after := selfUsage()
 	obs.Usage.User, obs.Usage.System = after.User-before.User, after.System-before.System
 	if inner.Err() != nil {
-		obs.Status = StatusTimeout
+		obs.Status, obs.Exit = StatusTimeout, -1
+		obs.Notes = append(obs.Notes, fmt.Sprintf("ran out of time (%s)", limit))
 	}
 	return nil
 }
@@ -332,42 +313,42 @@ func (e *Executor) runProcess(ctx context.Context, s *armState, slot Slot, cell 
 		for i, a := range s.arm.Command {
 			cmd.Args[i] = expand(a, env)
 		}
-		if s.path == "" {
-			path, err := spawn.Look(cmd.Args[0], env, s.dir)
+		name := cmd.Args[0]
+		if s.paths[name] == "" {
+			path, err := spawn.Look(name, env, s.dir)
 			if err != nil {
 				obs.Status, obs.Exit = StatusNoStart, -1
 				obs.Notes = append(obs.Notes, err.Error())
 				return nil
 			}
-			s.path = path
+			s.paths[name] = path
 		}
-		cmd.Path = s.path
+		cmd.Path = s.paths[name]
 	}
 	if e.memory {
 		cmd.SampleTree = sampleTree
 	}
-	err := e.execute(ctx, cmd, s, obs, e.stdout && s.arm.Func == "")
-	if err != nil {
+	rep := newReport(obs, s.scratch)
+	rep.child = s.arm.Func != ""
+	if err := e.execute(ctx, cmd, s, obs, rep); err != nil {
 		return err
 	}
-	rep := newReport(obs, s.scratch)
-	rep.bench = map[string]int{}
 	rep.readOut(out)
-	if rep.timed > 0 {
+	rep.finish()
+	if rep.child && obs.Status == StatusOK {
+		if rep.timed < 0 {
+			obs.Status = StatusFailed
+			obs.Notes = append(obs.Notes, "the function ended its process and said nothing; it must return")
+		}
 		obs.Usage.Wall = rep.timed
 	}
-	e.clearOut()
-	if obs.Status != StatusOK {
-		// What a failed trial printed may be half a figure.
-		obs.Values, obs.Bench, obs.Bulk = nil, nil, nil
-	}
-	return nil
+	return e.clearOut()
 }
 
-func (e *Executor) clearOut() { _ = emptyDir(filepath.Join(e.scratch, "out")) }
+func (e *Executor) clearOut() error { return emptyDir(filepath.Join(e.scratch, "out")) }
 
 // execute runs the command and fills in how it ended and what it used.
-func (e *Executor) execute(ctx context.Context, cmd spawn.Cmd, s *armState, obs *Observation, readStdout bool) error {
+func (e *Executor) execute(ctx context.Context, cmd spawn.Cmd, s *armState, obs *Observation, rep *report) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errPipe, err := capture(stderrTail, 0, nil)
@@ -377,7 +358,7 @@ func (e *Executor) execute(ctx context.Context, cmd spawn.Cmd, s *armState, obs 
 	defer errPipe.close()
 	cmd.Stderr = errPipe.w
 	var outPipe *captured
-	if readStdout {
+	if e.stdout && !rep.child {
 		if outPipe, err = capture(0, MaxOutput, cancel); err != nil {
 			return err
 		}
@@ -394,6 +375,10 @@ func (e *Executor) execute(ctx context.Context, cmd spawn.Cmd, s *armState, obs 
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if errors.Is(err, spawn.ErrLost) || errors.Is(err, spawn.ErrClosed) || errors.Is(err, spawn.ErrStuck) {
+		// Not the arm's failure: nothing can be measured any more.
+		return err
 	}
 	if err != nil && !over {
 		obs.Status, obs.Exit = StatusNoStart, -1
@@ -418,7 +403,7 @@ func (e *Executor) execute(ctx context.Context, cmd spawn.Cmd, s *armState, obs 
 	case res.TimedOut:
 		obs.Status = StatusTimeout
 		obs.Notes = append(obs.Notes, fmt.Sprintf("killed with its process group after %s", cmd.Timeout))
-	case !slices.Contains(s.arm.OKExit, res.Exit):
+	case rep.child && res.Exit != 0, !rep.child && !slices.Contains(s.arm.OKExit, res.Exit):
 		obs.Status = StatusFailed
 		if res.Signal != 0 {
 			obs.Notes = append(obs.Notes, "ended by "+obs.Signal)
@@ -427,10 +412,10 @@ func (e *Executor) execute(ctx context.Context, cmd spawn.Cmd, s *armState, obs 
 		}
 	}
 	if obs.Status != StatusOK {
-		obs.Stderr = strings.ToValidUTF8(string(stderr), "?")
+		obs.Stderr = text(stderr)
 	}
 	if outPipe != nil {
-		newReport(obs, s.scratch).read(bytes.NewReader(stdout), "stdout", false)
+		rep.read(bytes.NewReader(stdout), "stdout", false)
 	}
 	return nil
 }
@@ -446,77 +431,15 @@ func signalName(s syscall.Signal) string {
 	return "signal " + strconv.Itoa(int(s))
 }
 
-// captured is one end of a pipe that a goroutine empties, keeping the last
-// tail bytes, or everything up to a limit beyond which stop is called.
-type captured struct {
-	r, w  *os.File
-	buf   []byte
-	over  bool
-	ended chan struct{}
-}
-
-func capture(tail, limit int, stop func()) (*captured, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	c := &captured{r: r, w: w, ended: make(chan struct{})}
-	go func() {
-		defer close(c.ended)
-		chunk := make([]byte, 32<<10)
-		for {
-			n, err := c.r.Read(chunk)
-			if !c.over {
-				c.buf = append(c.buf, chunk[:n]...)
-			}
-			switch {
-			case limit > 0 && len(c.buf) > limit && !c.over:
-				c.over, c.buf = true, nil
-				stop()
-			case tail > 0 && len(c.buf) > 2*tail:
-				c.buf = append(c.buf[:0], c.buf[len(c.buf)-tail:]...)
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return c, nil
-}
-
-// finish waits for the end of the output and returns what was kept.
-func (c *captured) finish() []byte {
-	c.w.Close()
-	// Whoever could still hold the pipe has been killed, but for a process
-	// that no signal reaches; it must not hold the run.
-	_ = c.r.SetReadDeadline(time.Now().Add(drainGrace))
-	<-c.ended
-	return c.buf
-}
-
-func (c *captured) close() {
-	c.w.Close()
-	c.r.Close()
-}
-
 // hook runs one of an arm's untimed shell lines and returns what it printed.
 func (e *Executor) hook(ctx context.Context, s *armState, line, phase string, cell protocol.Cell, slot Slot, keep bool) (string, error) {
 	out := filepath.Join(e.scratch, "out", "report.jsonl")
-	tmp, err := os.CreateTemp(filepath.Join(e.scratch, "out"), "hook")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(tmp.Name())
-	defer tmp.Close()
 	env := e.env(s, phase, cell, slot, out)
 	if phase == "setup" || phase == "cleanup" {
-		env = append(env, "ASSAY_SCRATCH="+s.home)
+		env = once(append(env, "ASSAY_SCRATCH="+s.home))
 	}
-	res, err := e.launcher.Run(ctx, spawn.Cmd{
-		Path: "/bin/sh", Args: []string{"sh", "-c", line}, Env: env, Dir: s.dir, Stdout: tmp, Stderr: tmp,
-		Timeout: protocol.DefaultTimeout, Keep: keep,
-	})
-	said := fileTail(tmp, stderrTail)
+	cmd := spawn.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", line}, Env: env, Dir: s.dir, Timeout: protocol.DefaultTimeout, Keep: keep}
+	res, said, err := e.say(ctx, cmd)
 	switch {
 	case ctx.Err() != nil:
 		return said, ctx.Err()
@@ -524,85 +447,35 @@ func (e *Executor) hook(ctx context.Context, s *armState, line, phase string, ce
 		return said, err
 	case res.TimedOut:
 		return said, fmt.Errorf("%q: killed after %s", line, protocol.DefaultTimeout)
+	case res.Signal != 0:
+		return said, fmt.Errorf("%q: ended by %s", line, signalName(res.Signal))
 	case res.Exit != 0:
 		return said, fmt.Errorf("%q: exit status %d", line, res.Exit)
 	}
 	return said, nil
 }
 
-func fileTail(f *os.File, n int64) string {
-	info, err := f.Stat()
-	if err != nil {
-		return ""
-	}
-	b := make([]byte, min(n, info.Size()))
-	if _, err := f.ReadAt(b, info.Size()-int64(len(b))); err != nil && !errors.Is(err, io.EOF) {
-		return ""
-	}
-	return strings.ToValidUTF8(string(b), "?")
-}
-
-// env is the environment of a trial or hook. ASSAY_PAD has a length that
-// depends on the trial's seed and place: where a program's stack begins depends
-// on the size of its environment, and a lucky place must not become an effect
-// (Mytkowicz et al. 2009).
-func (e *Executor) env(s *armState, phase string, cell protocol.Cell, slot Slot, out string) []string {
-	env := make([]string, 0, len(s.env)+len(cell.Levels)+12)
-	env = append(env, s.env...)
-	env = append(env,
-		"ASSAY_ARM="+slot.Arm, "ASSAY_CELL="+cell.Name, "ASSAY_ROUND="+strconv.Itoa(slot.Round), "ASSAY_SLOT="+strconv.Itoa(slot.Slot),
-		"ASSAY_SEED="+strconv.FormatUint(slot.Seed, 10), "ASSAY_PHASE="+phase, "ASSAY_SCRATCH="+s.scratch, "ASSAY_OUT="+out,
-		"ASSAY_ARM_DIR="+s.home, "ASSAY_PROTOCOL_DIR="+e.dir)
-	for i, f := range cell.Factors() {
-		env = append(env, protocol.FactorVar(f)+"="+cell.Levels[i])
-	}
-	if phase == "measure" || phase == "warmup" {
-		pad := splitMix(slot.Seed + uint64(slot.Slot))
-		env = append(env, "ASSAY_PAD="+strings.Repeat("x", int(pad.next()%4096)))
-	}
-	return env
-}
-
-// expand replaces ${NAME} by its value in env, the last one counting.
-func expand(s string, env []string) string {
-	if !strings.Contains(s, "${") {
-		return s
-	}
-	for _, kv := range slices.Backward(env) {
-		k, v, _ := strings.Cut(kv, "=")
-		s = strings.ReplaceAll(s, "${"+k+"}", v)
-	}
-	return s
-}
-
-// emptyDir removes what is in a folder and keeps the folder.
-func emptyDir(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("scratch folder: %w", err)
-	}
-	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return fmt.Errorf("scratch folder: %w", err)
-		}
-	}
-	return nil
-}
-
-// ScratchBytes is the size of everything in the scratch folder.
-func (e *Executor) ScratchBytes() (int64, error) {
-	var n int64
-	err := filepath.WalkDir(e.scratch, func(_ string, d os.DirEntry, err error) error {
+// say runs a command that is not measured and returns the end of what it
+// printed.
+func (e *Executor) say(ctx context.Context, cmd spawn.Cmd) (spawn.Result, string, error) {
+	if cmd.Keep {
+		// What is kept goes on printing, which must not end in a broken pipe.
+		tmp, err := os.CreateTemp(filepath.Join(e.scratch, "out"), "hook")
 		if err != nil {
-			if errors.Is(err, os.ErrNotExist) {
-				return nil
-			}
-			return err
+			return spawn.Result{}, "", err
 		}
-		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-			n += info.Size()
-		}
-		return nil
-	})
-	return n, err
+		defer os.Remove(tmp.Name())
+		defer tmp.Close()
+		cmd.Stdout, cmd.Stderr = tmp, tmp
+		res, err := e.launcher.Run(ctx, cmd)
+		return res, fileTail(tmp, stderrTail), err
+	}
+	pipe, err := capture(stderrTail, 0, nil)
+	if err != nil {
+		return spawn.Result{}, "", err
+	}
+	defer pipe.close()
+	cmd.Stdout, cmd.Stderr = pipe.w, pipe.w
+	res, err := e.launcher.Run(ctx, cmd)
+	return res, text(pipe.finish()), err
 }

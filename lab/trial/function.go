@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ type Funcs struct {
 }
 
 // T is one trial as its function sees it. Its methods may be called from
-// several goroutines; the fields are read-only.
+// several goroutines, until the function returns; the fields are read-only.
 type T struct {
 	Arm     string            `json:"arm"`
 	Cell    string            `json:"cell"`
@@ -42,7 +43,7 @@ type T struct {
 
 	mu    sync.Mutex
 	obs   *Observation
-	rep   *report
+	rep   *report // nil once the function has returned
 	begun time.Time
 	timed time.Duration
 }
@@ -72,68 +73,65 @@ func (t *T) Timed() time.Duration {
 	return t.timed
 }
 
-// Record keeps a scalar. The same key twice counts as missing.
-func (t *T) Record(key string, v float64) {
+// say is for what a goroutine may still do that outlives the function: it is
+// not kept, because the observation is on its way to the ledger.
+func (t *T) say(do func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rep.value(key, v)
+	if t.rep != nil {
+		do()
+	}
 }
 
+// Record keeps a scalar. The same key twice counts as missing.
+func (t *T) Record(key string, v float64) { t.say(func() { t.rep.value(key, v) }) }
+
 // Samples keeps bulk samples, usually nanoseconds; several calls with one
-// name add up.
-func (t *T) Samples(name string, v []int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.obs.Bulk == nil {
-		t.obs.Bulk = map[string][]int64{}
-	}
-	t.obs.Bulk[name] = append(t.obs.Bulk[name], v...)
-}
+// name add up. With a negative one all of that name are missing.
+func (t *T) Samples(name string, v []int64) { t.say(func() { t.rep.keep(name, v) }) }
 
 // Report keeps a check's result, for checks that the protocol declares as
 // reported.
-func (t *T) Report(r check.Result) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.obs.Checks = append(t.obs.Checks, r)
-}
+func (t *T) Report(r check.Result) { t.say(func() { t.rep.result(r) }) }
 
 // Note keeps a remark beside the observation.
-func (t *T) Note(format string, args ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.rep.note(format, args...)
-}
+func (t *T) Note(format string, args ...any) { t.say(func() { t.rep.note(format, args...) }) }
 
-// call runs the function and fills in the observation; a panic is an error.
+// call runs the function and fills in the observation. A panic is an error,
+// and so is to leave by runtime.Goexit, as the assertions of tests do.
 func (t *T) call(ctx context.Context, f ArmFunc, obs *Observation) {
 	t.obs, t.rep = obs, newReport(obs, t.Scratch)
+	err := errors.New("the function ended its goroutine instead of returning")
 	start := time.Now()
-	err := func() (err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			}
-		}()
-		return f(ctx, t)
+	defer func() {
+		end := time.Now()
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !t.begun.IsZero() {
+			t.timed += end.Sub(t.begun)
+		}
+		obs.Usage.Wall = end.Sub(start)
+		if t.timed > 0 {
+			obs.Usage.Wall = t.timed
+		}
+		if err != nil {
+			obs.Status, obs.Exit = StatusFailed, 1
+			t.rep.note("%v", err)
+		}
+		t.rep.finish()
+		t.rep = nil
 	}()
-	obs.Usage.Wall = time.Since(start)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.timed > 0 {
-		obs.Usage.Wall = t.timed
-	}
-	if err != nil {
-		obs.Status = StatusFailed
-		obs.Exit = 1
-		t.rep.note("%v", err)
-	}
+	err = f(ctx, t)
 }
 
 // Variables by which the harness tells a re-executed program what to run.
 const (
-	childVar = "ASSAY_TRIAL"
-	timedKey = "assay_timed_ns"
+	childVar   = "ASSAY_TRIAL"
+	timedKey   = "assay_timed_ns"
+	garbledKey = "assay_garbled"
 )
 
 // Child runs the trial that this process was re-executed for and returns its
@@ -172,9 +170,13 @@ type childSpec struct {
 // writeReport says in the arms' own language what the function recorded.
 func writeReport(path, scratch string, obs *Observation) error {
 	var lines []any
-	values := map[string]any{timedKey: float64(obs.Usage.Wall)}
+	values := map[string]any{}
 	for k, v := range obs.Values {
 		values[k] = v
+	}
+	values[timedKey] = float64(obs.Usage.Wall)
+	if obs.Garbled {
+		values[garbledKey] = 1
 	}
 	lines = append(lines, values)
 	for _, n := range obs.Notes {

@@ -46,6 +46,7 @@ type Observation struct {
 	Bench   map[string]float64 `json:"bench,omitempty"`   // Go benchmark figures, "Name unit" to value
 	Samples []SampleRef        `json:"samples,omitempty"` // where bulk samples stand in the ledger
 	Checks  []check.Result     `json:"checks,omitempty"`  // trial-scope results
+	Garbled bool               `json:"garbled,omitempty"` // part of what the arm reported cannot be read, so that it passes no check
 	Notes   []string           `json:"notes,omitempty"`   // what went wrong, what the arm said
 	Stderr  string             `json:"stderr,omitempty"`  // last lines, of a trial that was not ok
 

@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/assaylab/assay/lab/check"
@@ -23,13 +26,18 @@ import (
 // Bounds of what one trial may report. They are far above any honest use; an
 // arm that passes them is told so.
 const (
-	MaxOutput  = 8 << 20   // bytes of stdout, and of $ASSAY_OUT
-	MaxSamples = 20 << 20  // samples of one name
-	maxKeys    = 1000      // scalars
-	maxNotes   = 20        // notes kept
-	maxNote    = 500       // characters of one note
-	stderrTail = 2000      // bytes of stderr kept of a trial that failed
-	maxLine    = MaxOutput // one line may be all of it
+	MaxOutput  = 8 << 20       // bytes of stdout, and of $ASSAY_OUT
+	MaxSamples = 20 << 20      // samples, of all names together
+	maxKeys    = 1000          // scalars, and figures of benchmarks
+	maxSets    = 100           // names of samples
+	maxName    = 100           // bytes of a key or name
+	maxNotes   = 20            // notes kept
+	maxNote    = 500           // bytes of one note
+	maxChecks  = 50            // results of checks
+	maxCounts  = 20            // kinds, and faults, of one result
+	maxShown   = 5             // examples of one result
+	stderrTail = 2000          // bytes of stderr kept of a trial that failed
+	maxLine    = MaxOutput + 2 // one line may be all of it
 )
 
 // report gathers what an arm says of itself, on stdout and in $ASSAY_OUT.
@@ -41,26 +49,57 @@ const (
 // holds them itself; {"note": text} is kept as it is. On stdout a line that
 // starts with Benchmark is read as the Go benchmark format, and every other
 // line is the arm's own affair.
+//
+// Whatever is doubtful counts against the arm: a value or a set of samples with
+// a fault anywhere is missing, and a report with a line that cannot be read
+// passes no check.
 type report struct {
 	obs   *Observation
 	dir   string // relative sample files are looked up here
-	bench map[string]int
-	twice map[string]bool
+	child bool   // the harness's own program reports, for a Go function
 	timed time.Duration
+
+	twice map[string]bool   // keys and benchmark figures reported more than once
+	from  map[string]string // benchmark figure to the full name it came from
+	lines map[string]int    // benchmark figure to how many lines it stood in
+	bad   map[string]bool   // names of samples with a fault; "" is all
 }
 
 func newReport(obs *Observation, dir string) *report {
-	return &report{obs: obs, dir: dir, bench: map[string]int{}, twice: map[string]bool{}}
+	return &report{
+		obs: obs, dir: dir, timed: -1,
+		twice: map[string]bool{}, from: map[string]string{}, lines: map[string]int{}, bad: map[string]bool{},
+	}
+}
+
+// finish takes out what turned out to be doubtful.
+func (r *report) finish() {
+	for name := range r.obs.Bulk {
+		if r.bad[name] || r.bad[""] {
+			delete(r.obs.Bulk, name)
+		}
+	}
 }
 
 func (r *report) note(format string, args ...any) {
 	if len(r.obs.Notes) < maxNotes {
-		s := fmt.Sprintf(format, args...)
-		if len(s) > maxNote {
-			s = strings.ToValidUTF8(s[:maxNote], "") + "…"
-		}
-		r.obs.Notes = append(r.obs.Notes, s)
+		r.obs.Notes = append(r.obs.Notes, clip(fmt.Sprintf(format, args...), maxNote))
 	}
+}
+
+// clip shortens s to at most n bytes and a mark.
+func clip(s string, n int) string {
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "…"
+	}
+	return s
+}
+
+// garbled notes that part of the report cannot be read. What stood there may
+// have been a failed check.
+func (r *report) garbled(format string, args ...any) {
+	r.obs.Garbled = true
+	r.note(format, args...)
 }
 
 // read takes in one stream. strict is for $ASSAY_OUT, where every line must be
@@ -73,17 +112,25 @@ func (r *report) read(from io.Reader, name string, strict bool) {
 		switch {
 		case len(line) == 0:
 		case line[0] == '{':
-			if err := r.object(line); err != nil {
+			err := r.object(line)
+			switch {
+			case err == nil:
+			case strict || bytes.Contains(line, []byte(`"check"`)):
+				r.garbled("%s line %d: %v", name, n, err)
+			default:
 				r.note("%s line %d: %v", name, n, err)
 			}
+			if err != nil && bytes.Contains(line, []byte(`"samples"`)) {
+				r.bad[""] = true
+			}
 		case strict:
-			r.note("%s line %d: expected a JSON object, found %q", name, n, cutBytes(line, 60))
+			r.garbled("%s line %d: expected a JSON object, found %q", name, n, cutBytes(line, 60))
 		case bytes.HasPrefix(line, []byte("Benchmark")):
 			r.benchmark(string(line))
 		}
 	}
 	if err := sc.Err(); err != nil {
-		r.note("%s: %v", name, err)
+		r.garbled("%s: %v", name, err)
 	}
 }
 
@@ -99,18 +146,24 @@ func (r *report) object(line []byte) error {
 	if err := json.Unmarshal(line, &obj); err != nil {
 		return fmt.Errorf("not JSON: %v", err)
 	}
+	again := repeated(line)
 	switch {
-	case obj["check"] != nil:
-		return r.check(line)
-	case obj["samples"] != nil:
-		return r.samples(line)
+	case obj["check"] != nil || obj["samples"] != nil:
+		if len(again) > 0 {
+			return fmt.Errorf("key %q stands twice", again[0])
+		}
+		if obj["check"] != nil {
+			return r.check(line)
+		}
+		r.samples(line)
+		return nil
 	}
 	keys := make([]string, 0, len(obj))
 	for k := range obj {
 		keys = append(keys, k)
 	}
 	sort.Strings(keys)
-	for _, k := range keys {
+	for _, k := range append(keys, again...) {
 		raw := obj[k]
 		if k == "note" {
 			var s string
@@ -121,30 +174,72 @@ func (r *report) object(line []byte) error {
 		}
 		var v float64
 		if err := json.Unmarshal(raw, &v); err != nil || bytes.Equal(raw, []byte("null")) {
-			r.note("key %q is not a number: %s", k, cutBytes(raw, 40))
-			continue
+			r.note("key %q is not a number: %s", clip(k, maxName), cutBytes(raw, 40))
+			v = math.NaN()
 		}
-		if k == timedKey {
+		switch {
+		case r.child && k == timedKey:
 			r.timed = time.Duration(v)
-			continue
+		case r.child && k == garbledKey:
+			r.obs.Garbled = true
+		default:
+			r.value(k, v)
 		}
-		r.value(k, v)
 	}
 	return nil
 }
 
+// repeated lists the keys of an object that stand in it more than once, in
+// any case. A decoder takes the last one silently.
+func repeated(object []byte) (again []string) {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	seen := map[string]bool{}
+	depth := 0
+	key := false
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			return again
+		}
+		switch tok := tok.(type) {
+		case json.Delim:
+			if tok == '{' || tok == '[' {
+				depth++
+			} else {
+				depth--
+			}
+			key = depth == 1
+			continue
+		case string:
+			if depth == 1 && key {
+				if folded := strings.ToLower(tok); seen[folded] {
+					again = append(again, tok)
+				} else {
+					seen[folded] = true
+				}
+				key = false
+				continue
+			}
+		}
+		key = depth == 1
+	}
+}
+
 // value keeps a scalar. A key reported twice has no value: which of them was
-// meant is the arm's secret.
+// meant is the arm's secret. Nor has one that was no number once.
 func (r *report) value(k string, v float64) {
 	if r.obs.Values == nil {
 		r.obs.Values = map[string]float64{}
 	}
 	switch _, dup := r.obs.Values[k]; {
+	case len(k) > maxName:
+		r.note("key %q is longer than %d bytes; it is not kept", clip(k, 40), maxName)
 	case dup || r.twice[k]:
 		delete(r.obs.Values, k)
 		r.twice[k] = true
 		r.note("key %q was reported more than once; it counts as missing", k)
 	case math.IsNaN(v) || math.IsInf(v, 0):
+		r.twice[k] = true
 		r.note("key %q is not a finite number", k)
 	case len(r.obs.Values) >= maxKeys:
 		r.note("more than %d keys; %q and later ones are not kept", maxKeys, k)
@@ -166,6 +261,9 @@ func (r *report) check(line []byte) error {
 	if err := json.Unmarshal(line, &in); err != nil {
 		return fmt.Errorf("check: %v", err)
 	}
+	if in.Check == "" || len(in.Check) > maxName {
+		return fmt.Errorf("check: %q is no name", clip(in.Check, 40))
+	}
 	res := check.Result{Name: in.Check, Message: in.Message, Operations: 1, Kinds: in.Kinds, Faults: in.Faults, Examples: in.Examples}
 	if in.Operations != nil {
 		res.Operations = *in.Operations
@@ -181,18 +279,72 @@ func (r *report) check(line []byte) error {
 		res.Verdict = check.Unknown
 		res.Message = strings.TrimSpace(fmt.Sprintf("status %q is none of pass, fail, unknown. %s", in.Status, in.Message))
 	}
-	r.obs.Checks = append(r.obs.Checks, res)
+	r.result(res)
 	return nil
 }
 
-func (r *report) samples(line []byte) error {
+// result keeps what the arm says of a check. Beyond the bound only failures
+// replace what is there, so that none is lost.
+func (r *report) result(res check.Result) {
+	res = bounded(res)
+	if len(r.obs.Checks) < maxChecks {
+		r.obs.Checks = append(r.obs.Checks, res)
+		return
+	}
+	r.garbled("more than %d results of checks; the rest is not kept", maxChecks)
+	if res.Verdict != check.Fail {
+		return
+	}
+	for i := range r.obs.Checks {
+		if r.obs.Checks[i].Verdict != check.Fail {
+			r.obs.Checks[i] = res
+			return
+		}
+	}
+}
+
+// bounded is a result that fits into a record. Counts that are left out are
+// counts that a requirement does not find.
+func bounded(res check.Result) check.Result {
+	res.Verdict = check.Merge(res.Verdict)
+	res.Message = clip(res.Message, maxNote)
+	if len(res.Examples) > maxShown {
+		res.Examples = res.Examples[:maxShown]
+	}
+	res.Examples = slices.Clone(res.Examples)
+	for i, e := range res.Examples {
+		res.Examples[i] = clip(e, maxNote)
+	}
+	res.Kinds, res.Faults = boundedCounts(res.Kinds), boundedCounts(res.Faults)
+	return res
+}
+
+func boundedCounts(m map[string]int) map[string]int {
+	var out map[string]int
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		switch {
+		case m[k] < 0:
+			// One negative count says that something is wrong; no more is needed.
+			return map[string]int{clip(k, maxName): m[k]}
+		case len(k) > maxName || len(out) >= maxCounts:
+		case out == nil:
+			out = map[string]int{k: m[k]}
+		default:
+			out[k] = m[k]
+		}
+	}
+	return out
+}
+
+func (r *report) samples(line []byte) {
 	var in struct {
 		Samples string  `json:"samples"`
 		File    string  `json:"file"`
 		Values  []int64 `json:"values"`
 	}
 	if err := json.Unmarshal(line, &in); err != nil {
-		return fmt.Errorf("samples: %v (they are whole numbers, for instance nanoseconds)", err)
+		r.spoil(in.Samples, fmt.Errorf("%v (they are whole numbers, for instance nanoseconds)", err))
+		return
 	}
 	if in.File != "" {
 		path := in.File
@@ -201,54 +353,99 @@ func (r *report) samples(line []byte) error {
 		}
 		v, err := readSamples(path)
 		if err != nil {
-			return fmt.Errorf("samples %q: %v", in.Samples, err)
+			r.spoil(in.Samples, err)
+			return
 		}
 		in.Values = append(in.Values, v...)
 	}
-	for _, v := range in.Values {
-		if v < 0 {
-			return fmt.Errorf("samples %q: negative value %d", in.Samples, v)
-		}
-	}
+	r.keep(in.Samples, in.Values)
+}
+
+// keep adds samples to those of the same name.
+func (r *report) keep(name string, v []int64) {
 	if r.obs.Bulk == nil {
 		r.obs.Bulk = map[string][]int64{}
 	}
-	if len(r.obs.Bulk[in.Samples])+len(in.Values) > MaxSamples {
-		return fmt.Errorf("samples %q: more than %d", in.Samples, MaxSamples)
+	total := len(v)
+	for _, s := range r.obs.Bulk {
+		total += len(s)
 	}
-	r.obs.Bulk[in.Samples] = append(r.obs.Bulk[in.Samples], in.Values...)
-	return nil
+	_, known := r.obs.Bulk[name]
+	switch at := slices.IndexFunc(v, func(x int64) bool { return x < 0 }); {
+	case name == "" || len(name) > maxName:
+		r.spoil(name, fmt.Errorf("no name, or one of more than %d bytes", maxName))
+	case at >= 0:
+		r.spoil(name, fmt.Errorf("negative value %d", v[at]))
+	case total > MaxSamples:
+		r.spoil(name, fmt.Errorf("more than %d, all names together", MaxSamples))
+	case !known && len(r.obs.Bulk) >= maxSets:
+		r.spoil(name, fmt.Errorf("more than %d names", maxSets))
+	default:
+		r.obs.Bulk[name] = append(r.obs.Bulk[name], v...)
+	}
+}
+
+// spoil makes all samples of a name count as missing: part of a distribution
+// is another distribution.
+func (r *report) spoil(name string, why error) {
+	r.bad[name] = true
+	delete(r.obs.Bulk, name)
+	r.note("samples %q: %v; they count as missing", clip(name, maxName), why)
 }
 
 func readSamples(path string) ([]int64, error) {
-	info, err := os.Stat(path)
+	f, info, err := openRegular(path, 0)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
+	defer f.Close()
 	if info.Size() > MaxSamples*21 {
 		return nil, fmt.Errorf("%s has %d bytes; at most %d samples are kept", path, info.Size(), MaxSamples)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	if strings.HasSuffix(path, ".i64") {
-		if len(b)%8 != 0 {
-			return nil, fmt.Errorf("%s has %d bytes, not a multiple of 8", path, len(b))
+		switch {
+		case info.Size()%8 != 0:
+			return nil, fmt.Errorf("%s has %d bytes, not a multiple of 8", path, info.Size())
+		case info.Size() > MaxSamples*8:
+			return nil, fmt.Errorf("%s has %d samples; at most %d are kept", path, info.Size()/8, MaxSamples)
+		}
+		b := make([]byte, info.Size())
+		if _, err := io.ReadFull(f, b); err != nil {
+			return nil, err
 		}
 		return DecodeSamples(b), nil
 	}
-	fields := bytes.Fields(b)
-	out := make([]int64, len(fields))
-	for i, f := range fields {
-		if out[i], err = strconv.ParseInt(string(f), 10, 64); err != nil {
-			return nil, fmt.Errorf("%s: value %d is %q, not a whole number", path, i+1, cutBytes(f, 30))
+	var out []int64
+	words := bufio.NewScanner(f)
+	words.Split(bufio.ScanWords)
+	for words.Scan() {
+		v, err := strconv.ParseInt(words.Text(), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: value %d is %q, not a whole number", path, len(out)+1, cutBytes(words.Bytes(), 30))
+		}
+		if out = append(out, v); len(out) > MaxSamples {
+			return nil, fmt.Errorf("%s has more than %d samples", path, MaxSamples)
 		}
 	}
-	return out, nil
+	return out, words.Err()
+}
+
+// openRegular opens a file that an arm or a judge made, without waiting for
+// anybody: it may be a pipe.
+func openRegular(path string, flags int) (*os.File, os.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
 }
 
 // EncodeSamples writes samples as little-endian 64-bit integers.
@@ -272,7 +469,8 @@ func DecodeSamples(b []byte) []int64 {
 
 // benchmark reads one line of the Go benchmark format: name, iterations, then
 // pairs of value and unit. A benchmark printed several times counts with the
-// mean of its lines.
+// mean of its lines. Where two names differ only in what is cut off them, as
+// with -cpu 1,2, neither counts.
 func (r *report) benchmark(line string) {
 	f := strings.Fields(line)
 	if len(f) < 4 {
@@ -284,19 +482,31 @@ func (r *report) benchmark(line string) {
 	name := BenchName(f[0])
 	for i := 2; i+1 < len(f); i += 2 {
 		v, err := strconv.ParseFloat(f[i], 64)
-		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			r.note("benchmark %s: %q is not a number", name, f[i])
-			return
-		}
 		key := name + " " + f[i+1]
 		if r.obs.Bench == nil {
 			r.obs.Bench = map[string]float64{}
 		}
-		n := float64(r.bench[key])
-		r.obs.Bench[key] = (r.obs.Bench[key]*n + v) / (n + 1)
-		r.bench[key]++
-		if n == 1 {
-			r.note("benchmark %s was printed more than once; the mean counts", key)
+		switch full, known := r.from[key]; {
+		case r.twice[key]:
+		case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
+			r.note("benchmark %s: %q is not a number; it counts as missing", clip(key, maxName), clip(f[i], 40))
+			r.twice[key] = true
+			delete(r.obs.Bench, key)
+		case known && full != f[0]:
+			r.note("benchmarks %s and %s both report %s; it counts as missing", clip(full, maxName), clip(f[0], maxName), clip(key, maxName))
+			r.twice[key] = true
+			delete(r.obs.Bench, key)
+		case len(key) > 2*maxName || !known && len(r.obs.Bench) >= maxKeys:
+			r.note("benchmark %s: the name is too long or there are more than %d; it is not kept", clip(key, maxName), maxKeys)
+			r.twice[key] = true
+		default:
+			r.from[key] = f[0]
+			n := float64(r.lines[key])
+			r.obs.Bench[key] = (r.obs.Bench[key]*n + v) / (n + 1)
+			r.lines[key]++
+			if n == 1 {
+				r.note("benchmark %s was printed more than once; the mean counts", key)
+			}
 		}
 	}
 }
@@ -313,21 +523,18 @@ func BenchName(s string) string {
 	return s
 }
 
-// readOut takes in $ASSAY_OUT, if the arm wrote it, and removes it.
+// readOut takes in $ASSAY_OUT, if the arm wrote it.
 func (r *report) readOut(path string) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
+	f, info, err := openRegular(path, syscall.O_NOFOLLOW)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil || info.Size() > MaxOutput:
+		r.garbled("$ASSAY_OUT is not a regular file of at most %d bytes; put bulk samples into files of their own", MaxOutput)
+		if err == nil {
+			f.Close()
+		}
+	default:
+		defer f.Close()
+		r.read(f, "$ASSAY_OUT", true)
 	}
-	if err != nil {
-		r.note("$ASSAY_OUT: %v", err)
-		return
-	}
-	defer os.Remove(path)
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > MaxOutput {
-		r.note("$ASSAY_OUT is not a regular file of at most %d bytes; put bulk samples into files of their own", MaxOutput)
-		return
-	}
-	r.read(f, "$ASSAY_OUT", true)
 }

@@ -3,6 +3,7 @@ package trial
 import (
 	"fmt"
 	"hash/fnv"
+	"strconv"
 
 	"github.com/assaylab/assay/lab/protocol"
 )
@@ -34,8 +35,9 @@ type Round struct {
 // every place equally often per block (a Latin square), which a plain coin
 // only reaches on average. A fixed alternation (ABAB) is rejected: where the
 // second place is slower it is mistaken for an effect. Warm-up rounds are laid
-// out like measured ones but in blocks of their own, so that changing their
-// number does not change the order of the measured ones.
+// out like measured ones but in blocks of their own, and each kind is counted
+// from 0 for the trials' seeds, so that changing their number changes neither
+// order nor work of the measured ones.
 func Schedule(p *protocol.Protocol) []Round {
 	arms := make([]string, len(p.Arms))
 	for i, a := range p.Arms {
@@ -52,7 +54,7 @@ func Schedule(p *protocol.Protocol) []Round {
 					block = latinSquare(arms, &rng)
 				}
 				r := Round{Cell: c.Name, Round: first + i, Warmup: warmup}
-				seed := mix(p.Design.Seed, "trial", c.Name, fmt.Sprint(first+i, warmup))
+				seed := mix(p.Design.Seed, phase+" trial", c.Name, strconv.Itoa(i))
 				for s, arm := range block[0] {
 					r.Slots = append(r.Slots, Slot{Cell: c.Name, Round: r.Round, Warmup: warmup, Slot: s, Arm: arm, Seed: seed})
 				}
