@@ -80,5 +80,17 @@ func remarksOf(s *Source) []string {
 	for _, d := range s.Run.Lock.Deviations {
 		notes = append(notes, fmt.Sprintf("deviation, version %d: %s (changed: %s)", d.Version, d.Reason, strings.Join(d.Changed, ", ")))
 	}
+	resumed := 0
+	for _, rec := range s.Run.Records {
+		switch {
+		case rec.Note != nil:
+			notes = append(notes, "during the run: "+rec.Note.Text)
+		case rec.Resume != nil:
+			resumed++
+		}
+	}
+	if resumed > 0 {
+		notes = append(notes, fmt.Sprintf("the run was stopped and resumed %d time(s)", resumed))
+	}
 	return notes
 }
