@@ -33,7 +33,7 @@ var imports = map[string][]string{
 	"lab/flow":     {"lab/protocol", "lab/host", "lab/trial", "lab/check", "lab/ledger", "lab/analysis", "lab/gate", "lab/report", "internal/spawn"},
 	"lab/cli":      {"lab/..."},
 	"lab":          {"lab/..."},
-	"cmd/assay":    {"lab/...", "studies", "replset/..."},
+	"cmd/assay":    {"lab/...", "studies", "replset"},
 	"studies":      {"lab/flow", "studies/..."},
 	"examples/...": {"lab"},
 	"bench/...":    {"lab/...", "internal/..."},
@@ -43,6 +43,8 @@ var imports = map[string][]string{
 	"replset/link":      {},
 	"replset/consensus": {},
 	"replset/store":     {},
+	"replset/server":    {"replset/query/...", "replset/wire", "replset/consensus", "replset/store"},
+	"replset":           {"replset/..."},
 	"artrie/...":        {"artrie/..."},
 
 	"internal/spawn": {},
@@ -239,12 +241,18 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
-// maxLines is the length beyond which a file has two nouns.
+// maxLines is the length beyond which a file usually has two nouns.
 const maxLines = 700
+
+// mayBeLong are the files that may be longer, with the reason. The list may
+// only shrink.
+var mayBeLong = map[string]string{
+	"internal/spawn/serve.go": "the launcher is one program that may call nothing but itself",
+}
 
 func TestFilesStaySmall(t *testing.T) {
 	for _, f := range files(t) {
-		if n := bytes.Count(f.src, []byte("\n")); !f.test && n > maxLines {
+		if n := bytes.Count(f.src, []byte("\n")); !f.test && n > maxLines && mayBeLong[f.path] == "" {
 			t.Errorf("%s has %d lines; %d is where a file has two nouns", f.path, n, maxLines)
 		}
 	}
