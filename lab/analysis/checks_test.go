@@ -100,10 +100,14 @@ func TestAPassInAnotherScopeIsNone(t *testing.T) {
 		}
 	}
 	// Nor does an arm judge for a check of a wider scope.
-	run := without(measure(t, p, func(s trial.Slot, i int, o *trial.Observation) {
+	run := measure(t, p, func(s trial.Slot, i int, o *trial.Observation) {
 		steady(s, i, o)
 		o.Checks = append(o.Checks, check.Result{Name: "run", Verdict: check.Pass, Operations: 1})
-	}), func(rec ledger.Record) bool { return rec.Check != nil && rec.Check.Result.Name == "run" })
+	})
+	if got := checkNamed(t, Analyze(run), "run"); got.Verdict != check.Pass || got.Operations != 1 {
+		t.Errorf("beside the judge's word the arm's own counts: %+v", got)
+	}
+	run = without(run, func(rec ledger.Record) bool { return rec.Check != nil && rec.Check.Result.Name == "run" })
 	if got := checkNamed(t, Analyze(run), "run"); got.Verdict != check.Unchecked {
 		t.Errorf("an arm's own word made it %v", got.Verdict)
 	}
@@ -245,7 +249,9 @@ func TestAnIncompleteRunSaysWhatIsMissing(t *testing.T) {
 // Without any check of the protocol the trials themselves must still all be
 // there before a figure is shown.
 func TestAMissingTrialWithholdsFiguresWithoutAnyCheck(t *testing.T) {
-	run := without(measure(t, plan(t, simple), steady), func(rec ledger.Record) bool { return rec.Trial != nil && rec.Trial.Round == 5 && rec.Trial.Arm == "new" })
+	run := without(measure(t, plan(t, simple), steady), func(rec ledger.Record) bool {
+		return rec.Trial != nil && rec.Trial.Round == 5 && rec.Trial.Arm == "new"
+	})
 	r := Analyze(run)
 	if got := checkNamed(t, r, CompletedCheck); got.Verdict != check.Unchecked || got.Message != "not every planned trial ran" {
 		t.Errorf("got %+v", got)

@@ -269,19 +269,61 @@ func TestMeansThatContradictTheTestAreNoAnswer(t *testing.T) {
 	if second["new"] > second["old"] {
 		slower = "old"
 	}
-	r := Analyze(measure(t, p, reports("ops", func(s trial.Slot, i int) float64 {
-		return 100 + 90*float64(s.Slot) + map[string]float64{slower: 1}[s.Arm] + 0.1*noise(armNo(s), i)
-	})))
-	c := comparison(t, r, "all", "ops", "new")
-	if c.Paired.P > 1e-3 || float64(c.Paired.Diff)*float64(c.Diff) > 0 {
-		t.Fatalf("the example does not contradict itself: %+v, paired %+v", c, c.Paired)
+	for _, planted := range []struct{ place, noise float64 }{{90, 0.1}, {9, 0}} {
+		r := Analyze(measure(t, p, reports("ops", func(s trial.Slot, i int) float64 {
+			return 100 + planted.place*float64(s.Slot) + map[string]float64{slower: 1}[s.Arm] + planted.noise*noise(armNo(s), i)
+		})))
+		c := comparison(t, r, "all", "ops", "new")
+		if c.Paired.P > 1e-3 || float64(c.Paired.Diff)*float64(c.Diff) > 0 || planted.noise == 0 && c.Diff != 0 {
+			t.Fatalf("the example does not contradict itself: %+v, paired %+v", c, c.Paired)
+		}
+		wantContains(t, "the contradiction", c.Contradiction, "the order was not balanced enough")
+		if pc := r.Primary.Cells[0]; pc.Missing != c.Contradiction || !math.IsNaN(float64(pc.P)) || pc.Better || pc.Worse {
+			t.Errorf("the primary comparison is %+v", pc)
+		}
+		if !slices.Contains(c.Notes, c.Contradiction) {
+			t.Errorf("notes %q", c.Notes)
+		}
 	}
-	wantContains(t, "the contradiction", c.Contradiction, "the order was not balanced enough")
-	if pc := r.Primary.Cells[0]; pc.Missing != c.Contradiction || !math.IsNaN(float64(pc.P)) || pc.Better || pc.Worse {
-		t.Errorf("the primary comparison is %+v", pc)
+}
+
+// Chance may turn the sign as well. That contradicts nothing, and the primary
+// comparison has the estimate of its own test.
+func TestAnUncertainSignIsNoContradiction(t *testing.T) {
+	p := plan(t, head+"design: {rounds: 9, warmup: 0, seed: 7}\nmetrics: [{name: ops, better: lower, source: json}]\nprimary: {metric: ops}\n")
+	turned := 0
+	for k := range 60 {
+		r := Analyze(measure(t, p, reports("ops", func(s trial.Slot, i int) float64 {
+			return 100 + 0.5*float64(s.Slot) + noise(armNo(s), i, k)
+		})))
+		c, pc := comparison(t, r, "all", "ops", "new"), r.Primary.Cells[0]
+		if c.Paired.P < 0.05 {
+			continue
+		}
+		if float64(c.Paired.Diff)*float64(c.Diff) < 0 {
+			turned++
+			if pc.Better || !pc.Worse {
+				t.Errorf("case %d: %+v", k, pc)
+			}
+		}
+		if c.Contradiction != "" || pc.Missing != "" || pc.Diff != c.Paired.Diff || pc.Diff == c.Diff {
+			t.Errorf("case %d: %q, primary %+v, paired %+v", k, c.Contradiction, pc, c.Paired)
+		}
 	}
-	if !slices.Contains(c.Notes, c.Contradiction) {
-		t.Errorf("notes %q", c.Notes)
+	if turned == 0 {
+		t.Error("no case in which the signs differ")
+	}
+}
+
+// A count that depends on nothing but the place leaves no difference, and what
+// rounding makes of that is none either.
+func TestRoundingIsNoContradiction(t *testing.T) {
+	p := plan(t, head+"design: {rounds: 9, warmup: 0, seed: 7}\nmetrics: [{name: ops, better: lower, source: json}]\nprimary: {metric: ops}\n")
+	for k := 1; k < 40; k++ {
+		r := Analyze(measure(t, p, reports("ops", func(s trial.Slot, i int) float64 { return 100 + 0.1*float64(k*s.Slot) })))
+		if c := comparison(t, r, "all", "ops", "new"); c.Contradiction != "" {
+			t.Errorf("a place that costs %v: %s", 0.1*float64(k), c.Contradiction)
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func TestWhoSpeaksForTheFamily(t *testing.T) {
 	}{
 		"the largest p":                         {map[string]float64{"size=1": 9, "size=2": 0.1, "size=3": 9}, "", "size=2"},
 		"significantly worse before all others": {map[string]float64{"size=1": 0, "size=2": 9, "size=3": -9}, "", "size=3"},
-		"worse by chance is no worse":           {map[string]float64{"size=1": 9, "size=2": -0.01, "size=3": 0.3}, "", "size=2"},
+		"worse by chance is no worse":           {map[string]float64{"size=1": 9, "size=2": -0.3, "size=3": 0.1}, "", "size=3"},
 		"a missing one before all others":       {map[string]float64{"size=1": -9, "size=2": 9, "size=3": 0}, "size=2", "size=2"},
 	} {
 		r := Analyze(measure(t, p, func(s trial.Slot, i int, o *trial.Observation) {
@@ -76,6 +76,9 @@ func TestWhoSpeaksForTheFamily(t *testing.T) {
 		}))
 		if r.Primary.Weakest != c.want {
 			t.Errorf("%s: %s speaks for the family %+v", name, r.Primary.Weakest, r.Primary.Cells)
+		}
+		if worse := r.Primary.Cells[1]; name == "worse by chance is no worse" && (!worse.Worse || worse.AdjustedP < 0.05) {
+			t.Errorf("the example is none: %+v", worse)
 		}
 		for _, pc := range r.Primary.Cells {
 			if gone := pc.Cell == c.lost; gone != (pc.Missing != "") || gone != math.IsNaN(float64(pc.AdjustedP)) {

@@ -41,6 +41,11 @@ func Conclude(run *ledger.Run) (*Outcome, error) {
 	if !run.Ended() {
 		return nil, fmt.Errorf("%s: %w; go on with: assay resume %s", run.Dir, ErrUnfinished, run.Dir)
 	}
+	if !run.Sealed {
+		if err := os.RemoveAll(filepath.Join(run.Dir, ledger.ScratchDir)); err != nil {
+			return nil, err
+		}
+	}
 	o := judge(run)
 	if err := run.Finish(o.Results.Bytes(), o.Verdict.Bytes()); err != nil {
 		return nil, err
@@ -62,7 +67,12 @@ func (o *Outcome) writePage() error {
 	if err := report.HTML(&page, src); err != nil {
 		return err
 	}
-	return ledger.WriteFile(filepath.Join(o.Run.Dir, ledger.ReportFile), page.Bytes())
+	path := filepath.Join(o.Run.Dir, ledger.ReportFile)
+	// An archive may be read-only, and the page there the one that is due.
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, page.Bytes()) {
+		return nil
+	}
+	return ledger.WriteFile(path, page.Bytes())
 }
 
 // Analyze judges a run folder again from disk. early allows a run that has not
@@ -90,7 +100,9 @@ func Analyze(dir string, early bool) (*Outcome, error) {
 	return judge(w.Run()), nil
 }
 
-// Load reads a run and judges it again without writing anything.
+// Load reads a run and judges it again without writing anything. Of a run that
+// has not ended the analysis gives no figures, so that to load one is not to
+// look at it.
 func Load(dir string) (*Outcome, error) {
 	run, err := ledger.Open(dir)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ const versionTimeout = 30 * time.Second
 
 // versionLimit is how much of what a version command prints is kept.
 const versionLimit = 400
+
+// madeBySetup marks the program of a receipt that did not exist at the freeze.
+const madeBySetup = " (made by setup)"
 
 // ErrChanged is returned when what is about to run is not what was frozen.
 var ErrChanged = errors.New("not what was frozen")
@@ -70,7 +74,11 @@ func receipt(ctx context.Context, plan *Plan, a *protocol.Arm) (protocol.Receipt
 	r := protocol.Receipt{Arm: a.Name}
 	dir := filepath.Join(plan.Dir, a.Dir)
 	if a.Rev != "" {
-		out, err := exec.CommandContext(ctx, "git", "-C", plan.Dir, "rev-parse", "--verify", "--quiet", a.Rev+"^{commit}").Output()
+		cmd := exec.CommandContext(ctx, "git", "-C", plan.Dir, "rev-parse", "--verify", "--quiet", a.Rev+"^{commit}")
+		// A hook that this program was started by has another repository in
+		// its environment.
+		cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "GIT_") })
+		out, err := cmd.Output()
 		if err != nil {
 			return r, fmt.Errorf("git knows no revision %q here (is %s in a repository that has it?)", a.Rev, plan.Dir)
 		}
@@ -89,6 +97,10 @@ func receipt(ctx context.Context, plan *Plan, a *protocol.Arm) (protocol.Receipt
 		if r.SHA256, err = host.FileSHA256(self); err != nil {
 			return r, err
 		}
+	case a.Rev != "" && len(a.Command) > 0 && strings.Contains(a.Command[0], "/") && !filepath.IsAbs(a.Command[0]):
+		// What has that name in the author's tree is another file; the
+		// revision says which one is meant.
+		r.Program = a.Command[0] + " (of the revision)"
 	case len(a.Command) > 0 && !strings.Contains(a.Command[0], "${"):
 		env := os.Environ()
 		for k, v := range a.Env {
@@ -102,31 +114,53 @@ func receipt(ctx context.Context, plan *Plan, a *protocol.Arm) (protocol.Receipt
 				return r, err
 			}
 		case errors.Is(err, fs.ErrNotExist) && (a.Setup != "" || a.Rev != ""):
-			r.Program = a.Command[0] + " (made by setup)"
+			r.Program = a.Command[0] + madeBySetup
 		default:
 			return r, fmt.Errorf("%w; install it, or correct command", err)
 		}
 	}
 	if a.Version != "" {
-		ctx, cancel := context.WithTimeout(ctx, versionTimeout)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", a.Version)
-		cmd.Dir = dir
-		if a.Rev != "" {
-			cmd.Dir = plan.Dir
-		}
-		cmd.Env = os.Environ()
-		for k, v := range a.Env {
-			cmd.Env = append(cmd.Env, k+"="+v)
-		}
-		out, err := cmd.CombinedOutput()
+		v, err := version(ctx, plan, a, dir)
 		if err != nil {
-			return r, fmt.Errorf("version command %q: %w: %s", a.Version, err, bytes.TrimSpace(out))
+			return r, err
 		}
-		v := strings.TrimSpace(strings.ToValidUTF8(string(out), "?"))
-		r.Version = v[:min(len(v), versionLimit)]
+		r.Version = v
 	}
 	return r, nil
+}
+
+// version runs the arm's version command and returns the first of what it
+// printed.
+func version(ctx context.Context, plan *Plan, a *protocol.Arm, dir string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", a.Version)
+	cmd.Dir = dir
+	if a.Rev != "" {
+		cmd.Dir = plan.Dir
+	}
+	cmd.Env = os.Environ()
+	for k, v := range a.Env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	said := &head{}
+	cmd.Stdout, cmd.Stderr = said, said
+	// It may leave something behind that holds its output open.
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	v := strings.TrimSpace(strings.ToValidUTF8(string(said.kept), "?"))
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return "", fmt.Errorf("version command %q: %w: %s", a.Version, err, v)
+	}
+	return strings.ToValidUTF8(v[:min(len(v), versionLimit)], ""), nil
+}
+
+// head keeps the first of what is written to it.
+type head struct{ kept []byte }
+
+func (h *head) Write(b []byte) (int, error) {
+	h.kept = append(h.kept, b[:min(len(b), 2*versionLimit-len(h.kept))]...)
+	return len(b), nil
 }
 
 // Freeze makes a lock of the plan without writing it anywhere. exploratory, if
@@ -142,7 +176,7 @@ func Freeze(ctx context.Context, plan *Plan, exploratory string) (*protocol.Lock
 }
 
 // FreezeFile freezes the plan and writes the lock beside the protocol file. It
-// returns an error that wraps fs.ErrExist where there is a lock already, unless
+// returns an error that wraps ErrChanged where there is a lock already, unless
 // that lock is of the very same protocol, which is returned with fresh false.
 func FreezeFile(ctx context.Context, plan *Plan) (lock *protocol.Lock, fresh bool, err error) {
 	old, err := ReadLockFile(plan.LockPath())
@@ -203,8 +237,11 @@ func ReadLockFile(path string) (*protocol.Lock, error) {
 	return lock, nil
 }
 
-// stillTrue checks that programs and inputs are what the lock says.
+// stillTrue checks that protocol, programs and inputs are what the lock says.
 func stillTrue(ctx context.Context, plan *Plan, lock *protocol.Lock) error {
+	if !bytes.Equal(plan.Protocol.Canonical(), lock.Protocol) {
+		return fmt.Errorf("the protocol is %w", ErrChanged)
+	}
 	now, err := evidence(ctx, plan)
 	if err != nil {
 		return err
@@ -214,7 +251,12 @@ func stillTrue(ctx context.Context, plan *Plan, lock *protocol.Lock) error {
 		if i >= len(lock.Receipts) || lock.Receipts[i].Arm != r.Arm {
 			return fmt.Errorf("lock and protocol name different arms: %w", ErrChanged)
 		}
-		if old := lock.Receipts[i]; old.SHA256 != r.SHA256 || old.Version != r.Version || old.Rev != r.Rev {
+		old := lock.Receipts[i]
+		if strings.HasSuffix(old.Program, madeBySetup) {
+			// Made since, by an earlier part of this run.
+			r.SHA256 = ""
+		}
+		if old.SHA256 != r.SHA256 || old.Version != r.Version || old.Rev != r.Rev {
 			errs = append(errs, fmt.Errorf("arm %s is %w: %s", r.Arm, ErrChanged, describeReceipt(old, r)))
 		}
 	}

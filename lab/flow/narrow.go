@@ -74,6 +74,11 @@ func (n Narrowing) keepArms(p *protocol.Protocol) error {
 		return slices.DeleteFunc(rules, func(r protocol.Rule) bool { return gone(r.Arm) })
 	}
 	p.Vetoes, p.Gates = keep(p.Vetoes), keep(p.Gates)
+	// A check that names only arms that are gone must go too: with no name
+	// left it would mean all arms.
+	p.Checks = slices.DeleteFunc(p.Checks, func(c protocol.Check) bool {
+		return len(c.Arms) > 0 && !slices.ContainsFunc(c.Arms, func(a string) bool { return !gone(a) })
+	})
 	for i := range p.Checks {
 		p.Checks[i].Arms = slices.DeleteFunc(p.Checks[i].Arms, gone)
 	}

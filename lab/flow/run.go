@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,26 +51,28 @@ type Progress struct {
 // Run executes a frozen plan into a new run folder and takes it to its verdict.
 // On a cancelled context everything measured so far is kept and the error wraps
 // context.Canceled; Resume goes on from there.
-func Run(ctx context.Context, plan *Plan, lock *protocol.Lock, o Options) (*Outcome, error) {
+func Run(ctx context.Context, plan *Plan, lock *protocol.Lock, o Options) (_ *Outcome, err error) {
 	if err := stillTrue(ctx, plan, lock); err != nil {
 		return nil, err
 	}
 	if o.Out == "" {
 		o.Out = filepath.Join("runs", plan.Protocol.Name+"-"+time.Now().Format("20060102-150405"))
 	}
-	scratch, err := makeScratch(&o, plan.Protocol)
+	// The folder is ours before anything is put into it.
+	claim, err := ledger.NewClaim(o.Out)
 	if err != nil {
 		return nil, err
 	}
-	if err := writeOrigin(o, plan); err != nil {
-		return nil, err
-	}
-	env := host.Machine{}.Provenance(plan.Dir, scratch)
-	w, err := ledger.Create(o.Out, lock, plan.Protocol, &env, time.Now())
+	from, err := prepare(o, plan)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, claim.Release())
 	}
-	return drive(ctx, plan, w, o, scratch)
+	env := host.Machine{}.Provenance(plan.Dir, from.Scratch)
+	w, err := claim.Create(lock, plan.Protocol, &env, time.Now())
+	if err != nil {
+		return nil, errors.Join(err, claim.Release())
+	}
+	return drive(ctx, plan, w, o, from.Scratch)
 }
 
 // Resume goes on with an unfinished run: the same schedule, nothing measured
@@ -81,14 +84,15 @@ func Resume(ctx context.Context, dir string, studies []*Study, o Options) (*Outc
 		return nil, err
 	}
 	run := w.Run()
+	plan := &Plan{Protocol: run.Protocol, Source: run.Lock.Source}
 	if run.Ended() {
-		return Conclude(run)
+		return drive(ctx, plan, w, o, "")
 	}
 	from, err := readOrigin(dir)
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	plan := &Plan{Protocol: run.Protocol, Source: run.Lock.Source, Dir: from.Dir}
+	plan.Dir = from.Dir
 	for _, s := range studies {
 		if s.Name == from.Study {
 			plan.Study = s
@@ -97,79 +101,106 @@ func Resume(ctx context.Context, dir string, studies []*Study, o Options) (*Outc
 	if from.Study != "" && plan.Study == nil {
 		return nil, errors.Join(fmt.Errorf("%s was made by study %q, which this program does not have", dir, from.Study), w.Close())
 	}
-	o.Scratch = from.Scratch
 	if err := stillTrue(ctx, plan, run.Lock); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	o.Out = dir
-	scratch, err := makeScratch(&o, run.Protocol)
-	if err != nil {
+	if err := checkScratch(from.Scratch, run.Protocol); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	return drive(ctx, plan, w, o, scratch)
+	return drive(ctx, plan, w, o, from.Scratch)
 }
 
 // origin is what a resume must know and the ledger has no business with: where
-// on this machine the run was started. It lives in the run's scratch folder and
-// goes with it.
+// on this machine the run was started. It lives in the run folder beside the
+// trials' working folder, and goes when the run has ended.
 type origin struct {
 	Dir     string `json:"dir"`
-	Scratch string `json:"scratch,omitempty"`
+	Scratch string `json:"scratch,omitempty"` // "" is workDir beside this file, wherever the run folder is now
 	Study   string `json:"study,omitempty"`
 }
 
-const originFile = "origin.json"
+// workDir is the trials' working folder in the run folder. It is apart from the
+// origin because the executor removes it before the end of the run is recorded.
+const workDir = "work"
 
-func writeOrigin(o Options, plan *Plan) error {
-	dir, err := filepath.Abs(plan.Dir)
-	if err != nil {
-		return err
+// prepare makes the trials' working folder and says where it is. It is a new
+// folder of our own in any case, since it is emptied and removed.
+func prepare(o Options, plan *Plan) (from origin, err error) {
+	from = origin{Study: plan.Study.name()}
+	if from.Dir, err = filepath.Abs(plan.Dir); err != nil {
+		return from, err
 	}
-	from := origin{Dir: dir, Study: plan.Study.name()}
+	folder := filepath.Join(o.Out, ledger.ScratchDir)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(folder))
+			if from.Scratch != "" {
+				err = errors.Join(err, os.Remove(from.Scratch))
+			}
+		}
+	}()
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return from, fmt.Errorf("run folder: %w", err)
+	}
 	if o.Scratch != "" {
-		if from.Scratch, err = filepath.Abs(o.Scratch); err != nil {
-			return err
+		if err := os.MkdirAll(o.Scratch, 0o755); err != nil {
+			return from, fmt.Errorf("scratch folder: %w", err)
+		}
+		made, err := os.MkdirTemp(o.Scratch, "assay-"+filepath.Base(o.Out)+"-")
+		if err == nil {
+			from.Scratch, err = filepath.Abs(made)
+		}
+		if err != nil {
+			return from, fmt.Errorf("scratch folder: %w", err)
 		}
 	}
 	b, err := json.Marshal(from)
 	if err != nil {
-		return err
+		return from, err
 	}
-	folder := filepath.Join(o.Out, ledger.ScratchDir)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("run folder: %w", err)
+	if err := ledger.WriteFile(filepath.Join(folder, ledger.OriginFile), b); err != nil {
+		return from, fmt.Errorf("run folder: %w", err)
 	}
-	return os.WriteFile(filepath.Join(folder, originFile), b, 0o644)
+	if from.Scratch == "" {
+		work := filepath.Join(folder, workDir)
+		if err := os.Mkdir(work, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return from, fmt.Errorf("scratch folder: %w", err)
+		}
+		if err := checkScratch(work, plan.Protocol); err != nil {
+			return from, err
+		}
+		from.Scratch = work
+		return from, nil
+	}
+	return from, checkScratch(from.Scratch, plan.Protocol)
 }
 
 func readOrigin(dir string) (origin, error) {
 	var from origin
-	b, err := os.ReadFile(filepath.Join(dir, ledger.ScratchDir, originFile))
+	b, err := os.ReadFile(filepath.Join(dir, ledger.ScratchDir, ledger.OriginFile))
 	if err == nil {
 		err = json.Unmarshal(b, &from)
 	}
 	if err != nil {
 		return from, fmt.Errorf("%s cannot be resumed here: where it was started is not known (%w)", dir, err)
 	}
+	if from.Scratch == "" {
+		from.Scratch = filepath.Join(dir, ledger.ScratchDir, workDir)
+	}
 	return from, nil
 }
 
-func makeScratch(o *Options, p *protocol.Protocol) (string, error) {
-	scratch := filepath.Join(o.Out, ledger.ScratchDir)
-	if o.Scratch != "" {
-		// A folder of our own in the one given: it is removed afterwards. It is
-		// named after the run, so that a resume finds what the rounds left.
-		scratch = filepath.Join(o.Scratch, "assay-"+filepath.Base(o.Out))
+func checkScratch(scratch string, p *protocol.Protocol) error {
+	if p.Design.Scratch != "disk" {
+		return nil
 	}
-	if err := os.MkdirAll(scratch, 0o755); err != nil {
-		return "", fmt.Errorf("scratch folder: %w", err)
-	}
-	if p.Design.Scratch == "disk" {
-		if err := realDisk(scratch); err != nil {
-			return "", err
+	// It may be gone after a stop; then the folder it was in tells.
+	for ; scratch != filepath.Dir(scratch); scratch = filepath.Dir(scratch) {
+		if _, err := os.Stat(scratch); !errors.Is(err, fs.ErrNotExist) {
+			break
 		}
 	}
-	return scratch, nil
+	return realDisk(scratch)
 }
 
 // realDisk refuses a scratch folder that is memory, or that might be.
@@ -198,6 +229,8 @@ type runner struct {
 	machine host.Machine
 	scratch string
 
+	fresh    map[string]bool // arms whose latest trial ran in this process
+	lost     bool            // what earlier trials left in the scratch folder is gone
 	done     map[slotKey]*trial.Observation
 	marked   map[roundKey]bool
 	judged   map[judgeKey]bool
@@ -236,7 +269,7 @@ func drive(ctx context.Context, plan *Plan, w *ledger.Writer, o Options, scratch
 		plan: plan, p: plan.Protocol, w: w, events: o.Events, scratch: scratch,
 		machine: host.Machine{LockPath: o.Lock},
 		done:    map[slotKey]*trial.Observation{}, marked: map[roundKey]bool{}, judged: map[judgeKey]bool{},
-		byCell: map[string][]*trial.Observation{}, pace: map[string]*pace{},
+		byCell: map[string][]*trial.Observation{}, pace: map[string]*pace{}, fresh: map[string]bool{},
 	}
 	if !w.Run().Ended() {
 		release, holder, err := acquire(o.Lock)
@@ -247,9 +280,6 @@ func drive(ctx context.Context, plan *Plan, w *ledger.Writer, o Options, scratch
 		if err := r.measure(ctx); err != nil {
 			return nil, err
 		}
-	}
-	if err := os.RemoveAll(filepath.Join(w.Run().Dir, ledger.ScratchDir)); err != nil {
-		return nil, err
 	}
 	return Conclude(w.Run())
 }
@@ -276,6 +306,9 @@ func (r *runner) measure(ctx context.Context) (err error) {
 		if rc.Rev != "" {
 			revs[rc.Arm] = rc.Rev
 		}
+	}
+	if _, err := os.Stat(filepath.Join(r.scratch, "trial")); err != nil {
+		r.lost = true
 	}
 	r.exec, err = trial.NewExecutor(r.p, trial.Options{
 		Scratch: r.scratch, Dir: r.plan.Dir, Study: r.plan.Study.name(), Funcs: r.plan.Study.funcs(), Revs: revs,
@@ -433,7 +466,21 @@ func (r *runner) trial(ctx context.Context, slot trial.Slot, cell protocol.Cell)
 	if err != nil {
 		return nil, err
 	}
+	r.fresh[slot.Arm] = true
+	results := r.judgeTrial(ctx, o, slot, cell)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	o.Checks = results
+	if r.events.Trial != nil {
+		r.events.Trial(o)
+	}
+	return o, r.append(ledger.Record{Kind: ledger.KindTrial, Trial: o})
+}
+
+func (r *runner) judgeTrial(ctx context.Context, o *trial.Observation, slot trial.Slot, cell protocol.Cell) []check.Result {
 	var results []check.Result
+	taken := map[string]bool{} // reported checks that a judgement has taken in
 	for i := range r.p.Checks {
 		c := &r.p.Checks[i]
 		if c.Scope != protocol.ScopeTrial || !c.Covers(slot.Arm, cell) {
@@ -444,21 +491,17 @@ func (r *runner) trial(ctx context.Context, slot trial.Slot, cell protocol.Cell)
 			continue
 		}
 		results = append(results, r.exec.Judge(ctx, c, trial.Judging{Cell: cell, Round: slot.Round, Observations: []*trial.Observation{o}}))
+		taken[c.Name] = c.Reported
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	// What the arm reported beyond the declared checks stays with it.
+	// What else the arm reported stays with it. Of a check that the protocol
+	// declares only a failure counts there: a pass that the arm was not asked
+	// for, or that came before it failed, must not stand for a judgement.
 	for _, c := range o.Checks {
-		if d := r.p.Check(c.Name); d == nil || !d.Reported {
+		if !taken[c.Name] && (r.p.Check(c.Name) == nil || c.Verdict == check.Fail) {
 			results = append(results, c)
 		}
 	}
-	o.Checks = results
-	if r.events.Trial != nil {
-		r.events.Trial(o)
-	}
-	return o, r.append(ledger.Record{Kind: ledger.KindTrial, Trial: o})
+	return results
 }
 
 func (r *runner) judgeScope(ctx context.Context, scope string, cell protocol.Cell, round int, obs []*trial.Observation) error {
@@ -467,7 +510,12 @@ func (r *runner) judgeScope(ctx context.Context, scope string, cell protocol.Cel
 		if c.Scope != scope || scope != protocol.ScopeRun && !c.Cells.Match(cell) || r.judged[judgeKey{c.Name, scope, cell.Name, round}] {
 			continue
 		}
-		res := r.exec.Judge(ctx, c, trial.Judging{Cell: cell, Round: round, Observations: obs})
+		var res check.Result
+		if gone := r.gone(obs); gone != "" {
+			res = check.Result{Name: c.Name, Verdict: check.Unknown, Message: fmt.Sprintf("what the trial of arm %s left went with the scratch folder when the run was stopped", gone)}
+		} else {
+			res = r.exec.Judge(ctx, c, trial.Judging{Cell: cell, Round: round, Observations: obs})
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -476,6 +524,20 @@ func (r *runner) judgeScope(ctx context.Context, scope string, cell protocol.Cel
 		}
 	}
 	return nil
+}
+
+// gone names an arm whose latest trial left something that is not there any
+// more, "" if there is none: a judge that finds an empty folder may call that
+// sound.
+func (r *runner) gone(obs []*trial.Observation) string {
+	if r.lost {
+		for _, o := range obs {
+			if !r.fresh[o.Arm] {
+				return o.Arm
+			}
+		}
+	}
+	return ""
 }
 
 func (r *runner) allObservations() []*trial.Observation {

@@ -464,8 +464,7 @@ func ruleValues(cm *analysis.CellMetric, m *protocol.Metric, rule *protocol.Rule
 	if c.N < rounds {
 		return v, fmt.Sprintf("%d of %d rounds lack a value of %s", rounds-c.N, rounds, cm.Metric)
 	}
-	mean := rule.Statistic == protocol.StatMean || rule.Statistic == ""
-	if mean && c.Contradiction != "" {
+	if c.Contradiction != "" {
 		return v, c.Contradiction
 	}
 	v["n"] = float64(c.N)
@@ -555,7 +554,7 @@ func (d *decision) primary() {
 		default:
 			better, worse = better && pc.Better, worse || pc.Worse
 			meets, ok := meetsFloor(q.Floor, m, c)
-			if floor = floor && meets; !ok {
+			if floor = floor && meets && pc.Better; !ok {
 				noFloor = fmt.Sprintf("cell %s: the effect has no value on the floor's scale", cell.Name)
 			}
 			if pc.Cell == pr.Weakest {
@@ -595,7 +594,8 @@ func (d *decision) primary() {
 }
 
 // meetsFloor says whether the effect, in the direction that is better, reaches
-// the smallest one that matters; ok is false where it has no value.
+// the smallest one that matters; ok is false where it has no value. Without a
+// floor any effect does.
 func meetsFloor(f protocol.Floor, m *protocol.Metric, c *analysis.Comparison) (meets, ok bool) {
 	reaches := func(effect analysis.Number, floor float64) (bool, bool) {
 		return towardsBetter(m, float64(effect)) >= floor, !math.IsNaN(float64(effect))
@@ -608,7 +608,7 @@ func meetsFloor(f protocol.Floor, m *protocol.Metric, c *analysis.Comparison) (m
 	case f.Change > 0:
 		return reaches(c.Change, f.Change)
 	}
-	return c.Better, true
+	return true, true
 }
 
 func (d *decision) notes() {

@@ -388,7 +388,7 @@ func unmeasured(p *protocol.Protocol, run *ledger.Run, v *Verdict) error {
 
 // rulesPerRun is how many rules each drawn run is judged by: a run costs far
 // more than a decision.
-const rulesPerRun = 15
+const rulesPerRun = 6
 
 func TestNoWayToAnUnearnedGo(t *testing.T) {
 	gos, all, dir := 0, 0, t.TempDir()
@@ -429,19 +429,23 @@ func TestNoWayToAnUnearnedGoFromBrokenResults(t *testing.T) {
 	for _, probe := range []string{"steal", "psi_io", "psi_cpu"} {
 		reading(run, probe, 1)
 	}
-	whole := analysis.Analyze(run).Bytes()
+	analysed := analysis.Analyze(run)
+	for i := range analysed.Cells {
+		analysed.Cells[i].Samples = nil // which no rule reads
+	}
+	whole := analysed.Bytes()
 	rapid.Check(t, func(rt *rapid.T) {
+		r := &analysis.Results{}
+		if err := json.Unmarshal(whole, r); err != nil {
+			rt.Fatalf("%v", err)
+		}
+		var leaves []reflect.Value
+		gather(reflect.ValueOf(r).Elem(), &leaves)
+		for range rapid.IntRange(0, 3).Draw(rt, "breaks") {
+			breakLeaf(rt, leaves[rapid.IntRange(0, len(leaves)-1).Draw(rt, "leaf")])
+		}
 		for range rulesPerRun {
 			forms := drawRules(rt, p)
-			r := &analysis.Results{}
-			if err := json.Unmarshal(whole, r); err != nil {
-				rt.Fatalf("%v", err)
-			}
-			var leaves []reflect.Value
-			gather(reflect.ValueOf(r).Elem(), &leaves)
-			for range rapid.IntRange(0, 3).Draw(rt, "breaks") {
-				breakLeaf(rt, leaves[rapid.IntRange(0, len(leaves)-1).Draw(rt, "leaf")])
-			}
 			v := Decide(p, r)
 			all++
 			if v.Class == Go {

@@ -195,6 +195,16 @@ func TestARatioOverNothing(t *testing.T) {
 	}
 }
 
+// Arithmetic inside a condition can lose the figures that go into it.
+func TestNothingOverNothingIsNoAnswer(t *testing.T) {
+	p := goWhen(rulePlan(t, "lower", fourRounds, aboutM, byPreset, "vetoes: [{name: v, metric: m, require: not (treat / ref > 1.25)}]"), "primary.better || !(effect.m.treat / effect.m.ref > 1.25)")
+	v := Decide(p, values(t, p, []float64{0, 0, 0, 0}, []float64{0, 0, 0, 0}))
+	ends(t, "0/0", v, "MISSING-DATA", Invalid)
+	if v.Vetoes[0].State != Missing || step(t, v, "SHIP").Result != "missing" || step(t, v, "KEEP").Result != "not reached" {
+		t.Errorf("veto %+v, trace %+v", v.Vetoes[0], v.Trace)
+	}
+}
+
 func TestAnInfiniteEffectIsAnEffect(t *testing.T) {
 	for gain, want := range map[float64]string{1: "PROCEED", -1: "REGRESSION", 0: "NO-BENEFIT"} {
 		p := rulePlan(t, "lower", fourRounds, "primary: {metric: m, floor: {d: 0.8}}", byPreset)
@@ -293,7 +303,8 @@ func TestOneBrokenRuleSettlesAllWhateverIsMissing(t *testing.T) {
 // A rule that counts and selects stress cells only has no answer that counts.
 func TestARuleWithoutAJudgedCellHasNoAnswer(t *testing.T) {
 	p := rulePlan(t, "lower", "factors: [{name: size, levels: [1, 2]}]\n"+fourRounds+"\nprimary: {metric: lat, cells: {size: 1}}\noverrides: [{cells: {size: 2}, class: stress}]",
-		byPreset, "gates: [{name: r, metric: m, cells: {size: 2}, require: ratio <= 1.25}]")
+		byPreset, "gates: [{name: r, metric: m, require: ratio <= 1.25}]")
+	p.Gates[0].Cells = protocol.Selector{"size": {"2"}}
 	d := judgedOf(p, cellStates(t, p, nil))
 	for _, name := range []string{"gate.r", "gate.all"} {
 		if got, ok := d.values[name]; ok || !strings.HasSuffix(d.absent[name], "no judged cell") {
@@ -328,14 +339,17 @@ func TestStressIsReportedAndNeverJudged(t *testing.T) {
 	}
 }
 
-func goWhen(condition string) string {
-	return "decision:\n  outcomes:\n    - {name: SHIP, class: go, when: " + condition + "}\n    - {name: KEEP, class: no-go}"
+// goWhen gives the protocol a rule of its own, past lint: the gate is the last
+// door and relies on none before it.
+func goWhen(p *protocol.Protocol, condition string) *protocol.Protocol {
+	p.Decision.Outcomes = []protocol.Outcome{{Name: "SHIP", Class: "go", When: condition}, {Name: "KEEP", Class: "no-go"}}
+	return p
 }
 
 // A rule that is never judged has no truth: taking it for passed would open the
 // gate by a measurement that nobody answers for.
 func TestAStressRuleCannotOpenTheGate(t *testing.T) {
-	p := rulePlan(t, "lower", fourRounds, "primary: {metric: lat}", goWhen("gate.tight"), "gates: [{name: tight, metric: m, require: ratio < 0, class: stress}]")
+	p := goWhen(rulePlan(t, "lower", fourRounds, "primary: {metric: lat}", byPreset, "gates: [{name: tight, metric: m, require: ratio < 0, class: stress}]"), "gate.tight")
 	v := Decide(p, cellStates(t, p, nil))
 	ends(t, "a stress gate", v, "MISSING-DATA", Invalid)
 	if !strings.Contains(v.Why, "gate.tight (class stress: reported, never judged)") {
@@ -344,27 +358,24 @@ func TestAStressRuleCannotOpenTheGate(t *testing.T) {
 }
 
 func TestAGoNeedsSomethingThatWasMeasured(t *testing.T) {
-	p := rulePlan(t, "lower", fourRounds, "primary: {metric: lat}", goWhen("gate.all"))
+	p := rulePlan(t, "lower", fourRounds, "primary: {metric: lat}", byPreset)
 	for _, when := range []string{"gate.all", "primary.alpha < 1", "primary.alpha < 1 && !veto.any", "!veto.any", "primary.alpha < 1 && gate.all", ""} {
-		p.Decision.Outcomes[0].When = when
-		v := Decide(p, cellStates(t, p, nil))
+		v := Decide(goWhen(p, when), cellStates(t, p, nil))
 		ends(t, when, v, "MISSING-DATA", Invalid)
 		if !strings.Contains(v.Why, "consults nothing that was measured") {
 			t.Errorf("%s: why %q", when, v.Why)
 		}
 	}
 	for _, when := range []string{"primary.better", "primary.p < 2", "effect.m.ratio < 2", "gate.all && primary.n > 1"} {
-		p.Decision.Outcomes[0].When = when
-		ends(t, when, Decide(p, cellStates(t, p, nil)), "SHIP", Go)
+		ends(t, when, Decide(goWhen(p, when), cellStates(t, p, nil)), "SHIP", Go)
 	}
-	// The absence of gates holds nothing up.
-	gated := rulePlan(t, "lower", fourRounds, "primary: {metric: lat}", goWhen("gate.all"), "gates: [{name: tight, metric: m, require: ratio <= 1}]")
+	gated := goWhen(rulePlan(t, "lower", fourRounds, "primary: {metric: lat}", byPreset, "gates: [{name: tight, metric: m, require: ratio <= 1}]"), "gate.all")
 	ends(t, "a real gate", Decide(gated, cellStates(t, gated, nil)), "SHIP", Go)
 	ends(t, "a broken gate", Decide(gated, cellStates(t, gated, map[string]string{"all": Broken})), "KEEP", NoGo)
 }
 
 func TestADefaultIsNeverGo(t *testing.T) {
-	p := rulePlan(t, "lower", fourRounds, aboutM, goWhen("primary.better"))
+	p := goWhen(rulePlan(t, "lower", fourRounds, aboutM, byPreset), "primary.better")
 	p.Decision.Outcomes[1].Class = "go"
 	ends(t, "a default that is go", Decide(p, cellStates(t, p, nil)), "MISSING-DATA", Invalid)
 	p.Decision.Outcomes = p.Decision.Outcomes[:1]
@@ -376,9 +387,8 @@ func TestADefaultIsNeverGo(t *testing.T) {
 }
 
 func TestVetoesBlockARuleThatDoesNotAskThem(t *testing.T) {
-	text := []string{"factors: [{name: size, levels: [1, 2]}]\n" + fourRounds + "\nprimary: {metric: lat, cells: {size: 1}}", goWhen("primary.better"),
-		"vetoes: [{name: r, metric: m, require: ratio <= 1.25}, {name: s, metric: m, require: treat < 0, class: stress}]"}
-	p := rulePlan(t, "lower", text...)
+	p := goWhen(rulePlan(t, "lower", "factors: [{name: size, levels: [1, 2]}]\n"+fourRounds+"\nprimary: {metric: lat, cells: {size: 1}}", byPreset,
+		"vetoes: [{name: r, metric: m, require: ratio <= 1.25}, {name: s, metric: m, require: treat < 0, class: stress}]"), "primary.better")
 	for _, c := range []struct {
 		states  map[string]string
 		outcome string
@@ -417,7 +427,7 @@ func TestEveryNameThatIsMissingIsMissing(t *testing.T) {
 			conditions = []string{name + " <= 0", name + " > 0", "!(" + name + " > 0)", "primary.alpha < 1 || " + name + " > 0", "max(" + name + ", 1) > 0"}
 		}
 		for _, condition := range conditions {
-			p.Decision.Outcomes = []protocol.Outcome{{Name: "SHIP", Class: "go", When: condition}, {Name: "KEEP", Class: "no-go"}}
+			goWhen(p, condition)
 			for _, gone := range []func(*decision){
 				func(d *decision) { delete(d.values, name) },
 				func(d *decision) {
@@ -482,18 +492,25 @@ func TestARuleOverSeveralCells(t *testing.T) {
 func TestRanksAndMeansMustAgree(t *testing.T) {
 	p := rulePlan(t, "higher", "design: {rounds: 30, warmup: 0, seed: 3}", "primary: {metric: m, test: mann-whitney}", byPreset)
 	z := scores(1)
-	for outlier, want := range map[float64]string{0: "PROCEED", -5000: "REGRESSION"} {
+	for _, c := range []struct {
+		gain, outlier float64
+		outcome       string
+		meets         bool
+	}{{5, 0, "PROCEED", true}, {5, -5000, "REGRESSION", false}, {-5, 5000, "REGRESSION", false}} {
 		r := analysis.Analyze(measure(t, p, "", func(s trial.Slot, i int, o *trial.Observation) {
 			o.Values = map[string]float64{"m": 100 + z[i]}
 			if s.Arm == "new" {
-				o.Values["m"] = 105 - z[i]
+				o.Values["m"] = 100 + c.gain - z[i]
 				if i == 17 {
-					o.Values["m"] += outlier
+					o.Values["m"] += c.outlier
 				}
 			}
 		}))
-		if v := Decide(p, r); v.Outcome != want {
-			t.Errorf("with an outlier of %v: %s, %+v", outlier, v.Outcome, r.Primary.Cells[0])
+		if v := Decide(p, r); v.Outcome != c.outcome {
+			t.Errorf("%+v: %s, %+v", c, v.Outcome, r.Primary.Cells[0])
+		}
+		if got := judgedOf(p, r).values["primary.meets_floor"]; got != c.meets {
+			t.Errorf("%+v: meets_floor %v", c, got)
 		}
 	}
 }
@@ -501,8 +518,8 @@ func TestRanksAndMeansMustAgree(t *testing.T) {
 // An order of rounds that favours one arm can turn the sign of a difference of
 // means. Neither a rule nor the primary comparison then has an answer.
 func TestContradictoryFiguresAreMissing(t *testing.T) {
-	p := rulePlan(t, "lower", "design: {rounds: 9, warmup: 0, seed: 3}", aboutM, goWhen("primary.better"),
-		"vetoes: [{name: s4, metric: m, require: p >= 0.05 || diff <= 0}]")
+	p := rulePlan(t, "lower", "design: {rounds: 9, warmup: 0, seed: 3}", aboutM, byPreset,
+		"vetoes: [{name: s4, metric: m, require: p >= 0.05 || diff <= 0}, {name: total, metric: m, statistic: sum, require: ratio <= 1.25}]")
 	second := 0
 	for _, round := range trial.Schedule(p) {
 		if round.Slots[1].Arm == "new" {
@@ -519,7 +536,9 @@ func TestContradictoryFiguresAreMissing(t *testing.T) {
 	}
 	v := Decide(p, r)
 	ends(t, "a contradiction", v, "MISSING-DATA", Invalid)
-	if v.Vetoes[0].State != Missing || !strings.Contains(v.Vetoes[0].Missing, "not balanced enough") || !strings.Contains(v.Why, "not balanced enough") {
-		t.Errorf("veto %+v, why %q", v.Vetoes[0], v.Why)
+	for _, res := range v.Vetoes {
+		if res.State != Missing || !strings.Contains(res.Missing, "not balanced enough") || !strings.Contains(v.Why, "not balanced enough") {
+			t.Errorf("veto %+v, why %q", res, v.Why)
+		}
 	}
 }

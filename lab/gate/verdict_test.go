@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assaylab/assay/lab/analysis"
+	"github.com/assaylab/assay/lab/protocol"
 	"github.com/assaylab/assay/lab/trial"
 )
 
@@ -50,14 +51,14 @@ func TestVerdictsSurviveJSON(t *testing.T) {
 }
 
 func TestTheTraceShowsEachConditionWithItsValues(t *testing.T) {
-	p := rulePlan(t, "higher", fourRounds, aboutM, `
-decision:
-  outcomes:
-    - {name: WORSE, class: no-go, when: primary.worse || veto.any}
-    - {name: LUCKY, class: go, when: primary.p < 1e-9 && gate.all}
-    - {name: BETTER, class: go, when: effect.m.ratio > 1.2 && effect.lat.treat < 1e9 && primary.better, say: It pays.}
-    - {name: LATER, class: inconclusive, when: primary.n > 0}
-    - {name: ELSE, class: no-go}`, "gates: [{name: g, metric: m, require: diff > 0, because: it must}]")
+	p := rulePlan(t, "higher", fourRounds, aboutM, byPreset, "gates: [{name: g, metric: m, require: diff > 0, because: it must}]")
+	p.Decision.Outcomes = []protocol.Outcome{
+		{Name: "WORSE", Class: "no-go", When: "primary.worse || veto.any"},
+		{Name: "LUCKY", Class: "go", When: "primary.p < 1e-9 && gate.all"},
+		{Name: "BETTER", Class: "go", When: "effect.m.ratio > 1.2 && effect.lat.treat < 1e9 && primary.better", Say: "It pays."},
+		{Name: "LATER", Class: "inconclusive", When: "primary.n > 0"},
+		{Name: "ELSE", Class: "no-go"},
+	}
 	v := Decide(p, values(t, p, []float64{10, 11, 12, 13}, []float64{15, 14, 18, 16}))
 	ends(t, "own rule", v, "BETTER", Go)
 	var got []string
@@ -86,7 +87,7 @@ decision:
 }
 
 func TestABrokenConditionIsMissingData(t *testing.T) {
-	p := rulePlan(t, "higher", fourRounds, aboutM, goWhen("primary.better"), "vetoes: [{name: v, metric: m, require: ratio <= 9}]")
+	p := goWhen(rulePlan(t, "higher", fourRounds, aboutM, byPreset, "vetoes: [{name: v, metric: m, require: ratio <= 9}]"), "primary.better")
 	r := values(t, p, []float64{10, 11, 12, 13}, []float64{15, 14, 18, 16})
 	p.Decision.Outcomes[0].When = "primary.bettr"
 	v := Decide(p, r)
@@ -174,8 +175,12 @@ func TestSignificanceIsThatOfTheFamily(t *testing.T) {
 				t.Fatalf("gain %v: %+v", gain, pc)
 			}
 		}
-		if got := judgedOf(p, r).values["primary.significant"]; got != want {
+		d := judgedOf(p, r)
+		if got := d.values["primary.significant"]; got != want {
 			t.Errorf("gain %v: significant %v", gain, got)
+		}
+		if got := d.values["primary.p"]; got != float64(r.Primary.Cells[0].AdjustedP) || got == float64(r.Primary.Cells[0].P) {
+			t.Errorf("gain %v: primary.p is %v", gain, got)
 		}
 	}
 }

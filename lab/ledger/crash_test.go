@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	var limit uint64
 	switch what := os.Getenv(childVar); {
 	case what == "":
-		os.Exit(m.Run())
+		os.Exit(inMemory(m.Run))
 	case strings.HasPrefix(what, "fill"):
 		if _, err := fmt.Sscanf(what, "fill %d %s", &limit, &dir); err != nil {
 			panic(err)
@@ -38,6 +38,25 @@ func TestMain(m *testing.M) {
 		}
 		nobody(dir)
 	}
+}
+
+// disk is where temporary files are without inMemory.
+var disk = os.TempDir()
+
+// inMemory runs the tests with their temporary files in memory: what is tested
+// here does not depend on a disk, but waits for it thousands of times. The long
+// forms use the disk.
+func inMemory(run func() int) int {
+	if long {
+		return run()
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "ledger-test-")
+	if err != nil {
+		return run()
+	}
+	defer os.RemoveAll(dir)
+	os.Setenv("TMPDIR", dir)
+	return run()
 }
 
 func child(t *testing.T, what string, args ...any) string {
@@ -197,7 +216,7 @@ func TestWhatMayNotBeReadIsNotCalledMissing(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can become somebody else")
 	}
-	dir, err := os.MkdirTemp("", "ledger")
+	dir, err := os.MkdirTemp(disk, "ledger-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +228,13 @@ func TestWhatMayNotBeReadIsNotCalledMissing(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, ObservationsFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(child(t, "nobody %s", dir)) {
+	shut := filepath.Join(dir, "shut")
+	closed(t, create(t, filepath.Join(shut, "run")))
+	if err := os.Chmod(shut, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	said := child(t, "nobody %s", dir) + child(t, "nobody %s", filepath.Join(shut, "run"))
+	for line := range strings.Lines(said) {
 		if !strings.Contains(line, "permission denied") || !strings.Contains(line, dir) || !strings.HasSuffix(line, "false\n") {
 			t.Errorf("said %q", line)
 		}

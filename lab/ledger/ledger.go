@@ -14,7 +14,8 @@
 //	verdict.json         what decide made of it
 //	seal.json            hashes of all of the above, written once at the end
 //	report.html          a page made from them; can be made again at any time
-//	scratch/             the trials' working folder, gone after the run
+//	scratch/             the trials' working folder, and where the run was
+//	                     started (origin.json); gone after the run
 //
 // # What holds
 //
@@ -87,6 +88,7 @@ const (
 	SealFile         = "seal.json"
 	ReportFile       = "report.html"
 	ScratchDir       = "scratch"
+	OriginFile       = "origin.json" // in ScratchDir
 )
 
 var (
@@ -279,20 +281,27 @@ func vacant(dir string) error {
 	}
 	begun := Exists(dir)
 	for _, e := range entries {
-		if begun || !remains(e) {
+		if begun || !remains(dir, e) {
 			return fmt.Errorf("run folder %s is not empty; give another with -o, or go on with: assay resume %s", dir, dir)
 		}
 	}
 	return nil
 }
 
-func remains(e fs.DirEntry) bool {
+func remains(dir string, e fs.DirEntry) bool {
 	switch e.Name() {
 	case SamplesFile:
 		// Samples without a record are what is left of a run that was damaged.
 		info, err := e.Info()
 		return err == nil && info.Size() == 0
-	case LockFile, EnvironmentFile, ObservationsFile, ScratchDir:
+	case ScratchDir:
+		// Of that name it may be anybody's, and it is going to be removed.
+		entries, err := os.ReadDir(filepath.Join(dir, ScratchDir))
+		ours := func(e fs.DirEntry) bool {
+			return e.Name() == OriginFile || strings.HasPrefix(e.Name(), "."+OriginFile+"-")
+		}
+		return err == nil && (has(filepath.Join(dir, ScratchDir), OriginFile) || !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !ours(e) }))
+	case LockFile, EnvironmentFile, ObservationsFile:
 		return true
 	}
 	return strings.HasPrefix(e.Name(), "."+LockFile+"-") || strings.HasPrefix(e.Name(), "."+EnvironmentFile+"-")

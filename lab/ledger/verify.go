@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/assaylab/assay/lab/protocol"
 )
@@ -85,9 +86,12 @@ func has(dir, name string) bool {
 // whose chain is gone but not what was made of it is still a run: a damaged
 // one.
 func isRun(dir string) error {
-	if info, err := os.Stat(dir); err != nil {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%s: %w: %w", dir, ErrNotRun, err)
-	} else if !info.IsDir() {
+	case err != nil:
+		return fmt.Errorf("run folder: %w", err)
+	case !info.IsDir():
 		return fmt.Errorf("%s: %w; give the folder, not a file in it", dir, ErrNotRun)
 	}
 	ok, err := begun(dir)

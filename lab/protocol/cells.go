@@ -87,6 +87,25 @@ func (p *Protocol) Cells() []Cell {
 	return cells
 }
 
+// combinations is how many cells there are before any is left out, counted
+// only as far as to see that they are too many.
+func (p *Protocol) combinations() int {
+	n := 1
+	for _, f := range p.Factors {
+		n = min(n*max(len(f.Levels), 1), maxCells+1)
+	}
+	return n
+}
+
+// trials is how many trials all arms have in the cells.
+func (p *Protocol) trials(cells []Cell) int {
+	n := 0
+	for _, c := range cells {
+		n += (c.Rounds + c.Warmup) * len(p.Arms)
+	}
+	return n
+}
+
 // Cell returns the cell of that name.
 func (p *Protocol) Cell(name string) (Cell, bool) {
 	for _, c := range p.Cells() {

@@ -237,6 +237,7 @@ var mistakes = []struct{ old, new, want string }{
 	{"rounds: 20", "rounds: ^-5", "-5 rounds; give 1 to 100000"},
 	{"rounds: 20", "rounds: ^1000000", "1000000 rounds; give 1 to 100000"},
 	{"rounds: 20", "rounds: ^99999999999999999999", "is out of range; the largest is 2147483647"},
+	{"levels: [1, 16]}\ndesign: {rounds: 20, warmup: 2, seed: 7}", "levels: [1, 16, 2, 3, 4, 5]}\ndesign: {rounds: ^100000, warmup: 2, seed: 7}", "1200024 trials in all cells, rounds and arms; a run has at most 1000000"},
 	{"rounds: 20", "rounds: ^20.5", "expected a whole number in plain digits, found 20.5"},
 	{"rounds: 20", "rounds: ^020", "expected a whole number in plain digits, found 020"},
 	{"rounds: 20", "rounds: ^2_0", "expected a whole number in plain digits, found 2_0"},
@@ -434,6 +435,9 @@ var mistakes = []struct{ old, new, want string }{
 	{"primary.significant && primary.better && !veto.any && gate.all", "^gate.all && primary.n > 30", "never holds"},
 	{"primary.significant && primary.better && !veto.any && gate.all", "^gate.all && primary.alpha > 0.05", "never holds"},
 	{"{name: KEEP, class: no-go}", "{name: OVER, class: no-go, when: ^primary.p > 1}\n    - {name: KEEP, class: no-go}", "never holds"},
+
+	{"{name: KEEP, class: no-go}", "{name: STOP, class: no-go, when: ^primary.better && primary.significant && gate.all && !veto.any && primary.p < 0.01}\n    - {name: KEEP, class: no-go}", `outcome "STOP" is never reached: wherever it holds, one above it holds too`},
+	{"{name: small, metric: wall, cells: {size: 1}, require: ratio <= 1.1}\ndecision:\n  outcomes:\n    - {name: SHIP, class: go, when: primary.significant && primary.better && !veto.any && gate.all}", "{name: ^small, metric: wall, cells: {size: 1}, require: ratio <= 1.1}\ndecision:\n  outcomes:\n    - {name: SHIP, class: go, when: primary.significant && primary.better && (gate.all || gate.all == false)}", `gate "small" changes no outcome, although one names it`},
 
 	// A go that needs nothing to be shown.
 	{"primary.significant && primary.better && !veto.any && gate.all", "^primary.n > 5 && !veto.any || gate.all", nothingShown},

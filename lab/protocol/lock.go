@@ -90,7 +90,7 @@ func Freeze(p *Protocol, e Evidence) (*Lock, error) {
 	}
 	l := &Lock{
 		Schema: LockVersion, Version: 1, Tool: e.Tool, Frozen: e.Now.UTC().Truncate(time.Second), Source: e.Source,
-		Protocol: p.Canonical(), Receipts: e.Receipts, Inputs: e.Inputs, Exploratory: e.Exploratory,
+		Protocol: p.Canonical(), Receipts: slices.Clone(e.Receipts), Inputs: slices.Clone(e.Inputs), Exploratory: e.Exploratory,
 	}
 	l.seal()
 	return l, nil
@@ -214,6 +214,9 @@ func ReadLock(b []byte) (*Lock, *Protocol, error) {
 	// A digest has no key: whoever can write the file can make one that matches.
 	if p.Primary == nil || len(p.Arms) < 2 {
 		return nil, nil, fmt.Errorf("%w: the protocol in it compares nothing", ErrLock)
+	}
+	if p.combinations() > maxCells || p.trials(p.Cells()) > maxTrials {
+		return nil, nil, fmt.Errorf("%w: the protocol in it has more cells or trials than freeze allows", ErrLock)
 	}
 	return l, p, nil
 }

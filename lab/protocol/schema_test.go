@@ -142,7 +142,3 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		t.Errorf("only %d types", len(seen))
 	}
 }
-
-func TestSchemaGolden(t *testing.T) {
-	golden(t, "testdata/schema.json", string(JSONSchema()))
-}

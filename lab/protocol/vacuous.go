@@ -290,6 +290,43 @@ func (s search) holds(n ast.Node, w world) bool {
 	panic("protocol: a condition of " + n.String())
 }
 
+// first is the outcome that a world ends in: the first whose condition holds,
+// len(conditions) for the default.
+func (s search) first(conditions []*Condition, w world) int {
+	if i := slices.IndexFunc(conditions, func(c *Condition) bool { return s.holds(c.tree, w) }); i >= 0 {
+		return i
+	}
+	return len(conditions)
+}
+
+// effects says which conditions are ever the first that holds, and which of the
+// names in them ever change the outcome. ok is false where that cannot be found
+// out.
+func (s search) effects(conditions []*Condition) (reached []bool, matters map[string]bool, ok bool) {
+	var trees []ast.Node
+	for _, c := range conditions {
+		trees = append(trees, c.tree)
+	}
+	vars := s.variables(trees...)
+	if tooMany(vars) {
+		return nil, nil, false
+	}
+	reached, matters = make([]bool, len(conditions)+1), map[string]bool{}
+	worlds(vars, world{}, func(w world) bool {
+		i := s.first(conditions, w)
+		reached[i] = true
+		for _, v := range vars {
+			if truth, isTruth := w[v.name].(bool); isTruth && !matters[v.name] {
+				w[v.name] = !truth
+				matters[v.name] = s.first(conditions, w) != i
+				w[v.name] = truth
+			}
+		}
+		return true
+	})
+	return reached, matters, true
+}
+
 // goOnNothing is the first go outcome that is reached although nothing was
 // shown: the primary comparison is not significant, and every gate is broken.
 // Then it must not matter how favourable its point estimates happen to be. An
@@ -318,8 +355,8 @@ func (s search) goOnNothing(outcomes []Outcome, conditions []*Condition) (index 
 	}
 	never := worlds(chance, world{}, func(w world) bool {
 		return !worlds(shown, w, func(w world) bool {
-			index = slices.IndexFunc(conditions, func(c *Condition) bool { return s.holds(c.tree, w) })
-			return index >= 0 && outcomes[index].Class == "go"
+			index = s.first(conditions, w)
+			return index < len(conditions) && outcomes[index].Class == "go"
 		})
 	})
 	return index, !never

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -398,5 +399,34 @@ func TestAnArmMayBreakItsScratchFolder(t *testing.T) {
 	}
 	if o, err := r.Run(context.Background(), r.slot("a", 0), r.p.Cells()[0]); err == nil {
 		t.Errorf("without any scratch folder: %+v", o)
+	}
+}
+
+// A run is taken up again while the arm of the killed one still dies.
+func TestARunWaitsForWhatAnEarlierPartLeft(t *testing.T) {
+	dir := t.TempDir()
+	first := newRigIn(t, dir, Options{}, shell("true"))
+	cmd := exec.Command("sh", "-c", "read x")
+	cmd.Env = append(os.Environ(), first.env(first.arms["a"], "measure", first.p.Cells()[0], first.slot("a", 0), "out")...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if left := processesOf(filepath.Join(dir, "scratch")); !slices.Equal(left, []string{strconv.Itoa(cmd.Process.Pid)}) {
+		t.Skip("processes cannot be told by their environment here: ", left)
+	}
+	ended := make(chan struct{})
+	go func() {
+		in.Close()
+		cmd.Wait()
+		close(ended)
+	}()
+	newRigIn(t, dir, Options{}, shell("true"))
+	<-ended
+	if left := processesOf(filepath.Join(dir, "scratch")); len(left) > 0 {
+		t.Errorf("went on beside %v", left)
 	}
 }

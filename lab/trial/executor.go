@@ -92,6 +92,11 @@ func NewExecutor(p *protocol.Protocol, o Options) (_ *Executor, err error) {
 	for _, c := range p.Checks {
 		e.stdout = e.stdout || c.Reported
 	}
+	if _, err := os.Stat(filepath.Join(scratch, "arms")); err == nil {
+		if err := awaitPredecessor(scratch); err != nil {
+			return nil, err
+		}
+	}
 	for _, d := range []string{"arms", "trial", "out"} {
 		if err := os.MkdirAll(filepath.Join(scratch, d), 0o755); err != nil {
 			return nil, fmt.Errorf("scratch folder: %w", err)

@@ -154,7 +154,13 @@ func Child(ctx context.Context, funcs Funcs) (exit int, ok bool) {
 	// What the function starts must not take itself for a trial.
 	os.Unsetenv(childVar)
 	obs := &Observation{Status: StatusOK}
-	c.T.call(ctx, f, obs)
+	// Not in this goroutine, which a function may end.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.T.call(ctx, f, obs)
+	}()
+	<-done
 	if err := writeReport(os.Getenv("ASSAY_OUT"), c.T.Scratch, obs); err != nil {
 		fmt.Fprintln(os.Stderr, "assay: trial:", err)
 		return 70, true

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -76,11 +77,11 @@ func TestWhatIsReportedIsBounded(t *testing.T) {
 		fmt.Fprintf(&b, "{\"key%d\": 1}\n", i)
 		fmt.Fprintf(&b, "Benchmark%d 1 5 ns/op\n", i)
 		fmt.Fprintf(&b, "{\"samples\": \"s%d\", \"values\": [1]}\n", i)
-		fmt.Fprintf(&b, "{\"check\": \"c%d\", \"status\": \"pass\", \"message\": %q}\n", i, strings.Repeat("m", 5000))
+		fmt.Fprintf(&b, "{\"check\": \"c%d\", \"status\": \"pass\", \"message\": %q}\n", i, strings.Repeat("m", 1000))
 	}
-	fmt.Fprintf(&b, "{%q: 1}\n", strings.Repeat("k", 1<<20))
-	fmt.Fprintf(&b, "{\"note\": %q}\n", strings.Repeat("n", 1<<20))
-	fmt.Fprintf(&b, "{\"samples\": %q, \"values\": [1]}\n", strings.Repeat("k", 1<<20))
+	fmt.Fprintf(&b, "{%q: 1}\n", strings.Repeat("k", 100_000))
+	fmt.Fprintf(&b, "{\"note\": %q}\n", strings.Repeat("n", 100_000))
+	fmt.Fprintf(&b, "{\"samples\": %q, \"values\": [1]}\n", strings.Repeat("k", 100_000))
 	o := said(t, b.String(), "")
 	if len(o.Values) != maxKeys || len(o.Bench) != maxKeys || len(o.Bulk) > maxSets || len(o.Checks) != maxChecks || len(o.Notes) != maxNotes {
 		t.Errorf("kept %d values, %d figures, %d sets, %d checks, %d notes", len(o.Values), len(o.Bench), len(o.Bulk), len(o.Checks), len(o.Notes))
@@ -279,6 +280,7 @@ func TestAnArmsOutputReachesItsObservation(t *testing.T) {
 }
 
 func TestOutputWithoutEnd(t *testing.T) {
+	forget(t)
 	before := peak(t)
 	for what, line := range map[string]string{
 		"lines":            "yes",
@@ -306,8 +308,9 @@ func TestOutputWithoutEnd(t *testing.T) {
 }
 
 func TestErrorsWithoutEnd(t *testing.T) {
+	forget(t)
 	before := peak(t)
-	o := newRig(t, shell("head -c 100000000 /dev/zero | tr '\\0' 'e' >&2; echo last words >&2; exit 1")).once()
+	o := newRig(t, shell("head -c 20000000 /dev/zero | tr '\\0' 'e' >&2; echo last words >&2; exit 1")).once()
 	want(t, o, StatusFailed)
 	if len(o.Stderr) > stderrTail || !strings.HasSuffix(o.Stderr, "elast words") {
 		t.Errorf("kept %d bytes, ending in %q", len(o.Stderr), o.Stderr[max(0, len(o.Stderr)-20):])
@@ -365,6 +368,15 @@ func TestNobodyElseSpeaksForATrial(t *testing.T) {
 	}
 	if o := r.once(); !maps.Equal(o.Values, map[string]float64{"ops": 2}) {
 		t.Errorf("a killed trial spoke for the next: %v", o.Values)
+	}
+}
+
+// forget makes peak start anew.
+func forget(t *testing.T) {
+	t.Helper()
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		t.Skip("the peak cannot be reset here: ", err)
 	}
 }
 
