@@ -106,11 +106,11 @@ func (k *killing) moment(ended <-chan struct{}) <-chan struct{} {
 		last := []string{ledger.ResultsFile, ledger.SealFile, ledger.VerdictFile, filepath.Join(ledger.ScratchDir, workDir)}[k.rng.IntN(4)]
 		there := missing(filepath.Join(k.dir, last))
 		reached = func() bool { return missing(filepath.Join(k.dir, last)) != there }
-		delay = time.Duration(k.rng.Int64N(int64(2 * time.Millisecond)))
+		delay = time.Duration(k.rng.Int64N(int64(time.Millisecond)))
 	}
 	go func() {
 		defer close(now)
-		tick := time.NewTicker(200 * time.Microsecond)
+		tick := time.NewTicker(50 * time.Microsecond)
 		defer tick.Stop()
 		for !reached() {
 			select {

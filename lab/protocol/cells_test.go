@@ -138,3 +138,30 @@ func TestPrimaryAndRuleCells(t *testing.T) {
 		}
 	}
 }
+
+// A unit's scale applies to what the operating system measures; any other
+// source has the unit that its author gave it.
+func TestScale(t *testing.T) {
+	for _, c := range []struct {
+		source, unit string
+		want         float64
+	}{
+		{SourceWall, "s", 1}, {SourceWall, "ms", 1e-3}, {SourceUser, "us", 1e-6}, {SourceSystem, "µs", 1e-6}, {SourceCPU, "ns", 1e-9},
+		{SourcePeakMemory, "B", 1}, {SourcePeakMemory, "KiB", 1 << 10}, {SourcePeakMemory, "MiB", 1 << 20}, {SourcePeakMemory, "GiB", 1 << 30},
+		{SourceJSON, "ms", 1}, {SourceSamples, "us", 1}, {SourceGoBench, "ns/op", 1}, {SourceExit, "", 1}, {SourceWall, "", 1},
+	} {
+		if got := (&Metric{Source: c.source, Unit: c.unit}).Scale(); got != c.want {
+			t.Errorf("%s in %q: %v, want %v", c.source, c.unit, got, c.want)
+		}
+	}
+}
+
+func TestFindByName(t *testing.T) {
+	p := parse(t, base)
+	if p.Reference() != "old" || p.Arm("new") != &p.Arms[1] || p.Metric("bytes") != &p.Metrics[1] || p.Check("same") != &p.Checks[0] {
+		t.Error("found something else")
+	}
+	if p.Arm("") != nil || p.Metric("none") != nil || p.Check("none") != nil {
+		t.Error("found what is not there")
+	}
+}

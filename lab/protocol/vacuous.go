@@ -144,9 +144,6 @@ func samples(name string, at []float64) []any {
 	slices.Sort(at)
 	at = slices.Compact(at)
 	edge := func(x float64) float64 { return max(1, math.Abs(x)) }
-	if len(at) == 0 && math.IsInf(low, 0) {
-		return []any{0.0}
-	}
 	if math.IsInf(low, 0) {
 		low, high = at[0]-2*edge(at[0]), at[len(at)-1]+2*edge(at[len(at)-1])
 	}
