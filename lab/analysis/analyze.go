@@ -17,10 +17,6 @@ import (
 	"github.com/assaylab/assay/lab/trial"
 )
 
-// CompletedCheck is the check that every run has: that each trial that should
-// have run did, and ended well. An arm that fails is never a figure.
-const CompletedCheck = "completed"
-
 // Resamples of the bootstraps. Enough for two stable digits of an interval's
 // end, and few enough for a million samples in a second.
 const (
@@ -120,6 +116,14 @@ func (r *Results) judgeChecks(run *ledger.Run, p *protocol.Protocol, schedule []
 	}
 	results := []check.Result{r.completed(planned, strays)}
 	seen := map[place]bool{}
+	// What made a pass non-vacuous when it was judged is asked again: the
+	// ledger may have been written by another program.
+	judged := func(c check.Result) {
+		if d := p.Check(c.Name); d != nil {
+			c = c.Require(check.Requirement{Operations: d.Operations, Kinds: d.Kinds, Faults: d.Faults})
+		}
+		results = append(results, c)
+	}
 	for _, o := range slices.Concat(planned, strays) {
 		for _, c := range o.Checks {
 			if decl := p.Check(c.Name); decl == nil || decl.Scope != protocol.ScopeTrial {
@@ -130,7 +134,7 @@ func (r *Results) judgeChecks(run *ledger.Run, p *protocol.Protocol, schedule []
 				continue
 			}
 			seen[place{c.Name, protocol.ScopeTrial, o.Cell, o.Round, o.Arm}] = true
-			results = append(results, c)
+			judged(c)
 		}
 	}
 	cells := map[string]protocol.Cell{}
@@ -139,7 +143,7 @@ func (r *Results) judgeChecks(run *ledger.Run, p *protocol.Protocol, schedule []
 	}
 	for _, j := range judgements(run, schedule) {
 		seen[place{j.Result.Name, j.Scope, j.Cell, j.Round, ""}] = true
-		results = append(results, j.Result)
+		judged(j.Result)
 	}
 
 	for i := range p.Checks {
@@ -172,7 +176,7 @@ func (r *Results) judgeChecks(run *ledger.Run, p *protocol.Protocol, schedule []
 			}
 		}
 	}
-	required := []string{CompletedCheck}
+	required := []string{protocol.CompletedCheck}
 	for _, c := range p.Checks {
 		required = append(required, c.Name)
 	}
@@ -197,7 +201,7 @@ func undeclared(required []string, results []check.Result) []check.Result {
 // completed judges the trials themselves: each that was planned ran, ran once,
 // and ended well.
 func (r *Results) completed(planned, strays []*trial.Observation) check.Result {
-	res := check.Result{Name: CompletedCheck, Verdict: check.Pass, Operations: len(planned) + len(strays)}
+	res := check.Result{Name: protocol.CompletedCheck, Verdict: check.Pass, Operations: len(planned) + len(strays)}
 	var why []string
 	if len(planned) == 0 {
 		res.Verdict, why = check.Unknown, append(why, "no trial ran")

@@ -160,12 +160,12 @@ func TestAFailureUnderAnUndeclaredNameCounts(t *testing.T) {
 	// An arm cannot talk itself out of what assay itself checks.
 	run := measure(t, p, func(s trial.Slot, i int, o *trial.Observation) {
 		steady(s, i, o)
-		o.Checks = append(o.Checks, check.Result{Name: CompletedCheck, Verdict: check.Pass, Operations: 1})
+		o.Checks = append(o.Checks, check.Result{Name: protocol.CompletedCheck, Verdict: check.Pass, Operations: 1})
 		if i == 1 {
 			o.Status = trial.StatusFailed
 		}
 	})
-	if got := checkNamed(t, Analyze(run), CompletedCheck); got.Verdict != check.Unknown {
+	if got := checkNamed(t, Analyze(run), protocol.CompletedCheck); got.Verdict != check.Unknown {
 		t.Errorf("completed is %v", got.Verdict)
 	}
 }
@@ -179,7 +179,7 @@ func TestAFailedTrialMakesCompletedUnknown(t *testing.T) {
 				o.Status, o.Notes, o.Stderr = status, []string{"killed"}, "no space left"
 			}
 		}))
-		got := checkNamed(t, r, CompletedCheck)
+		got := checkNamed(t, r, protocol.CompletedCheck)
 		if got.Verdict != check.Unknown || got.Message != "arm new failed in 3 of 4 rounds of cell size=2" || len(got.Examples) != 3 {
 			t.Errorf("%q: %+v", status, got)
 		}
@@ -197,7 +197,7 @@ func TestAFailedTrialMakesCompletedUnknown(t *testing.T) {
 			o.Status = trial.StatusTimeout
 		}
 	}))
-	if got := checkNamed(t, r, CompletedCheck); got.Verdict != check.Unknown || got.Message != "a trial that is not measured failed" {
+	if got := checkNamed(t, r, protocol.CompletedCheck); got.Verdict != check.Unknown || got.Message != "a trial that is not measured failed" {
 		t.Errorf("a failed warm-up: %+v", got)
 	}
 }
@@ -209,7 +209,7 @@ func TestARunWithoutTrials(t *testing.T) {
 	if r.Complete || len(r.Missing) != 8 {
 		t.Errorf("complete %v, missing %q", r.Complete, r.Missing)
 	}
-	if got := checkNamed(t, r, CompletedCheck); got.Verdict != check.Unknown || got.Message != "no trial ran" {
+	if got := checkNamed(t, r, protocol.CompletedCheck); got.Verdict != check.Unknown || got.Message != "no trial ran" {
 		t.Errorf("got %+v", got)
 	}
 	for _, name := range []string{"each", "said", "round", "cell", "run"} {
@@ -253,7 +253,7 @@ func TestAMissingTrialWithholdsFiguresWithoutAnyCheck(t *testing.T) {
 		return rec.Trial != nil && rec.Trial.Round == 5 && rec.Trial.Arm == "new"
 	})
 	r := Analyze(run)
-	if got := checkNamed(t, r, CompletedCheck); got.Verdict != check.Unchecked || got.Message != "not every planned trial ran" {
+	if got := checkNamed(t, r, protocol.CompletedCheck); got.Verdict != check.Unchecked || got.Message != "not every planned trial ran" {
 		t.Errorf("got %+v", got)
 	}
 	withheld(t, r)
@@ -281,7 +281,7 @@ func TestATrialThatWasNotPlannedIsNoFigure(t *testing.T) {
 		"and did not run": func(o *trial.Observation) { o.Status = trial.StatusNoStart },
 	} {
 		r := stray(change)
-		got := checkNamed(t, r, CompletedCheck)
+		got := checkNamed(t, r, protocol.CompletedCheck)
 		if got.Verdict != check.Unknown {
 			t.Errorf("%s: completed is %v", name, got.Verdict)
 		}

@@ -40,6 +40,8 @@ func Value(m *protocol.Metric, o *trial.Observation, samples func(name string) (
 			return math.NaN(), "peak memory is not the trial's own"
 		}
 		return float64(o.Usage.PeakMemory) / scale, ""
+	case protocol.SourceSwitches:
+		return float64(o.Usage.Switches), ""
 	case protocol.SourceJSON:
 		if v, ok := o.Values[m.Key]; ok {
 			return v, ""

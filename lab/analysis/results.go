@@ -211,7 +211,6 @@ type SampleSet struct {
 	Max       Number     `json:"max"`
 	Mean      Number     `json:"mean"`
 	Quantiles []Quantile `json:"quantiles"`
-	HDR       string     `json:"hdr,omitempty"` // HdrHistogram V2, deflated, base64; 3 significant digits
 }
 
 // Quantile is one point of a distribution.

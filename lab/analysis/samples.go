@@ -3,16 +3,12 @@ package analysis
 import (
 	"slices"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/assaylab/assay/lab/stats"
 )
 
 // shownQuantiles are the points of a distribution that tables and tail plots
 // use; those beyond what the number of samples can show are left out.
 var shownQuantiles = []float64{0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999, 1}
-
-const hdrDigits = 3
 
 func summariseSamples(cd *cellData) []SampleSet {
 	var sets []SampleSet
@@ -37,30 +33,8 @@ func summariseSamples(cd *cellData) []SampleSet {
 				}
 				s.Quantiles = append(s.Quantiles, Quantile{Number(q), Number(stats.QuantileInt(all, q))})
 			}
-			s.HDR = hdr(all)
 			sets = append(sets, s)
 		}
 	}
 	return sets
-}
-
-// hdr encodes sorted samples as an HdrHistogram, "" where that cannot be done:
-// it is a convenience for other tools, and the samples themselves are kept.
-func hdr(sorted []int64) string {
-	h := hdrhistogram.New(1, max(sorted[len(sorted)-1], 2), hdrDigits)
-	for i := 0; i < len(sorted); {
-		j := i
-		for j < len(sorted) && sorted[j] == sorted[i] {
-			j++
-		}
-		if err := h.RecordValues(sorted[i], int64(j-i)); err != nil {
-			return ""
-		}
-		i = j
-	}
-	b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return ""
-	}
-	return string(b)
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/assaylab/assay/lab/ledger"
 	"github.com/assaylab/assay/lab/stats"
 	"github.com/assaylab/assay/lab/trial"
@@ -132,40 +130,6 @@ func TestSummaryOfSamples(t *testing.T) {
 		if !shown[0.999] || shown[0.9999] || !shown[1] || !shown[0] {
 			t.Errorf("shown %v", shown)
 		}
-	}
-}
-
-func TestTheHistogramAgreesWithTheSamples(t *testing.T) {
-	run, kept := draws(t, 1000)
-	for _, set := range Analyze(run).Cell("all").Samples {
-		h, err := hdrhistogram.Decode([]byte(set.HDR))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.TotalCount() != 10_000 {
-			t.Errorf("%d samples in the histogram", h.TotalCount())
-		}
-		all := slices.Sorted(slices.Values(slices.Concat(kept[set.Arm+" "+set.Name]...)))
-		for _, q := range shownQuantiles {
-			raw := float64(all[max(int(math.Ceil(q*10_000)), 1)-1])
-			if got := float64(h.ValueAtQuantile(100 * q)); math.Abs(got-raw) > raw/1000 {
-				t.Errorf("%s of %s: quantile %v is %v in the histogram and %v in the samples", set.Name, set.Arm, q, got, raw)
-			}
-		}
-	}
-}
-
-func TestTheHistogramTakesAnySample(t *testing.T) {
-	for name, values := range map[string][]int64{
-		"zeros": {0, 0, 0}, "one": {1}, "the widest range": {0, 1, math.MaxInt64}, "close to the top": {math.MaxInt64 - 1, math.MaxInt64},
-	} {
-		h, err := hdrhistogram.Decode([]byte(hdr(values)))
-		if err != nil || h.TotalCount() != int64(len(values)) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if got := hdr([]int64{-5, 3}); got != "" {
-		t.Errorf("negative samples gave %q", got)
 	}
 }
 

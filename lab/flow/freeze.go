@@ -44,6 +44,7 @@ func evidence(ctx context.Context, plan *Plan) (protocol.Evidence, error) {
 		}
 		e.Receipts = append(e.Receipts, r)
 	}
+	errs = append(errs, judges(plan)...)
 	for _, in := range plan.Protocol.Inputs {
 		f, err := inputFile(plan.Dir, in)
 		if err != nil {
@@ -52,6 +53,24 @@ func evidence(ctx context.Context, plan *Plan) (protocol.Evidence, error) {
 		e.Inputs = append(e.Inputs, f)
 	}
 	return e, errors.Join(errs...)
+}
+
+// judges looks for the programs that check commands name, because a check of
+// scope cell or run would miss its own only after hours. A set-up may make them.
+func judges(plan *Plan) []error {
+	if slices.ContainsFunc(plan.Protocol.Arms, func(a protocol.Arm) bool { return a.Setup != "" || a.Rev != "" }) {
+		return nil
+	}
+	var errs []error
+	for _, c := range plan.Protocol.Checks {
+		if len(c.Command) == 0 || strings.Contains(c.Command[0], "${") {
+			continue
+		}
+		if _, err := spawn.Look(c.Command[0], os.Environ(), plan.Dir); err != nil {
+			errs = append(errs, fmt.Errorf("check %s: %w; install it, or correct command", c.Name, err))
+		}
+	}
+	return errs
 }
 
 func inputFile(dir, name string) (protocol.File, error) {
@@ -187,7 +206,7 @@ func FreezeFile(ctx context.Context, plan *Plan) (lock *protocol.Lock, fresh boo
 	case bytes.Equal(old.Protocol, plan.Protocol.Canonical()):
 		return old, false, nil
 	default:
-		return nil, false, fmt.Errorf("%s %w: it changed after %s was written (%s); put it back, or record the change with: assay freeze --amend \"reason\" %s",
+		return nil, false, fmt.Errorf("%s is %w: it changed after %s was written (%s); put it back, or record the change with: assay freeze --amend \"reason\" %s",
 			plan.Path, ErrChanged, plan.LockPath(), old.Frozen.Format(time.DateOnly), plan.Path)
 	}
 	lock, err = Freeze(ctx, plan, "")

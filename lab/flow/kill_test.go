@@ -103,9 +103,21 @@ func (k *killing) moment(ended <-chan struct{}) <-chan struct{} {
 		delay = time.Duration(k.rng.Int64N(int64(5 * time.Millisecond)))
 	default:
 		// The end of a run is short and has many steps.
-		last := []string{ledger.ResultsFile, ledger.SealFile, ledger.VerdictFile, filepath.Join(ledger.ScratchDir, workDir)}[k.rng.IntN(4)]
-		there := missing(filepath.Join(k.dir, last))
-		reached = func() bool { return missing(filepath.Join(k.dir, last)) != there }
+		work := filepath.Join(k.dir, ledger.ScratchDir, workDir)
+		if k.scratch != "" {
+			work = filepath.Join(k.scratch, "assay-"+filepath.Base(k.dir)+"-*")
+		}
+		begun := false
+		removed := func() bool {
+			there := len(glob(k.t, work)) > 0
+			begun = begun || there
+			return begun && !there
+		}
+		written := filepath.Join(k.dir, []string{ledger.ResultsFile, ledger.SealFile, ledger.VerdictFile}[k.rng.IntN(3)])
+		reached = func() bool { return !missing(written) }
+		if k.rng.IntN(2) == 0 {
+			reached = removed
+		}
 		delay = time.Duration(k.rng.Int64N(int64(time.Millisecond)))
 	}
 	go func() {
@@ -255,7 +267,7 @@ func TestKillsCostNothingButTime(t *testing.T) {
 	t.Logf("%d kills in %d runs, %d of them after the last trial; one run without takes %s", kills, runs, late, whole)
 }
 
-func glob(t *testing.T, pattern string) []string {
+func glob(t testing.TB, pattern string) []string {
 	t.Helper()
 	all, err := filepath.Glob(pattern)
 	if err != nil {

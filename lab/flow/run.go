@@ -56,7 +56,7 @@ func Run(ctx context.Context, plan *Plan, lock *protocol.Lock, o Options) (_ *Ou
 		return nil, err
 	}
 	if o.Out == "" {
-		o.Out = filepath.Join("runs", plan.Protocol.Name+"-"+time.Now().Format("20060102-150405"))
+		o.Out = freeFolder(filepath.Join("runs", plan.Protocol.Name+"-"+time.Now().Format("20060102-150405")))
 	}
 	// The folder is ours before anything is put into it.
 	claim, err := ledger.NewClaim(o.Out)
@@ -73,6 +73,18 @@ func Run(ctx context.Context, plan *Plan, lock *protocol.Lock, o Options) (_ *Ou
 		return nil, errors.Join(err, claim.Release())
 	}
 	return drive(ctx, plan, w, o, from.Scratch)
+}
+
+// freeFolder is the path, or the first of path-2, path-3, … that is not there:
+// two runs may begin within a second.
+func freeFolder(path string) string {
+	free := path
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(free); err != nil {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", path, n)
+	}
 }
 
 // Resume goes on with an unfinished run: the same schedule, nothing measured

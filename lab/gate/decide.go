@@ -49,7 +49,7 @@ func Decide(p *protocol.Protocol, r *analysis.Results) *Verdict {
 // cleared says whether the results show a pass for every check of the protocol.
 // It does not take their word for it.
 func cleared(p *protocol.Protocol, r *analysis.Results) bool {
-	required := []string{analysis.CompletedCheck}
+	required := []string{protocol.CompletedCheck}
 	for _, c := range p.Checks {
 		required = append(required, c.Name)
 	}

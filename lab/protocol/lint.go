@@ -388,8 +388,8 @@ func (r *reader) lintMetrics(p *Protocol) {
 				r.bad(at+".unit", "%q is no unit of %s; use one of %s", m.Unit, m.Source, strings.Join(slices.Sorted(maps.Keys(units)), " "))
 			}
 		}
-		if m.Source == SourcePeakMemory && p.Design.Isolation == IsolationShared && slices.ContainsFunc(p.Arms, func(a Arm) bool { return a.Func != "" }) {
-			r.bad(at+".source", "a Go function in shared isolation has no memory of its own; use isolation: process")
+		if (m.Source == SourcePeakMemory || m.Source == SourceSwitches) && p.Design.Isolation == IsolationShared && slices.ContainsFunc(p.Arms, func(a Arm) bool { return a.Func != "" }) {
+			r.bad(at+".source", "a Go function in shared isolation has no %s of its own; use isolation: process", strings.ReplaceAll(m.Source, "_", " "))
 		}
 		if m.Source == SourceGoBench && m.Unit == "" && r.sound(at, "unit") {
 			r.bad(at, "metric %q reads Go benchmark lines; unit says which figure of the line, for instance ns/op", m.Name)
@@ -406,6 +406,9 @@ func (r *reader) lintChecks(p *Protocol, known *Known) {
 		c, at := &p.Checks[i], fmt.Sprintf("checks[%d]", i)
 		if c.Name != "" && !ident.MatchString(c.Name) {
 			r.badName(at+".name", "%q is not a check name; use at most 64 lower-case letters, digits, underscores", cut(c.Name, 40))
+		}
+		if c.Name == CompletedCheck {
+			r.badName(at+".name", "%q is the check that every run has; choose another name", c.Name)
 		}
 		switch ways := count(len(c.Command) > 0, c.Shell != "", c.Func != "", c.Reported); {
 		case !r.sound(at, "command", "shell", "func", "reported"):

@@ -101,7 +101,7 @@ type Metric struct {
 	Name      string   `json:"name" doc:"Lower-case letters, digits, underscore." required:"true"`
 	Unit      string   `json:"unit,omitempty" doc:"Unit as printed. Times: s (default) ms us ns. Peak memory: MiB (default) B KiB GiB. For gobench the unit of the line, such as ns/op."`
 	Better    string   `json:"better" enum:"lower,higher" doc:"Which direction is an improvement." required:"true"`
-	Source    string   `json:"source" enum:"wall,user,system,cpu,peak_memory,exit,json,gobench,samples" doc:"Where the number comes from." required:"true"`
+	Source    string   `json:"source" enum:"wall,user,system,cpu,peak_memory,switches,exit,json,gobench,samples" doc:"Where the number comes from." required:"true"`
 	Key       string   `json:"key,omitempty" doc:"Key of the JSON line, name of the samples, or name of the Go benchmark; default: the metric's name."`
 	Quantile  *float64 `json:"quantile,omitempty" doc:"For samples: which quantile of a trial's samples is its value, between 0 and 1."`
 	Count     bool     `json:"count,omitempty" doc:"An exact count of work, not a timing: printed first, compared exactly."`
@@ -197,6 +197,7 @@ const (
 	SourceSystem     = "system"
 	SourceCPU        = "cpu"
 	SourcePeakMemory = "peak_memory"
+	SourceSwitches   = "switches"
 	SourceExit       = "exit"
 	SourceJSON       = "json"
 	SourceGoBench    = "gobench"
@@ -227,6 +228,11 @@ const (
 	ActionProvisional = "provisional"
 	ActionAllow       = "allow"
 )
+
+// CompletedCheck is the check that every run has without declaring it: that
+// each trial that should have run did, and ended well. An arm that fails is
+// never a figure.
+const CompletedCheck = "completed"
 
 // DefaultTimeout bounds a trial or a judgement whose protocol names no limit.
 const DefaultTimeout = 10 * time.Minute

@@ -40,6 +40,7 @@ var Formats = []Format{
 	{"junit", "JUnit XML; inconclusive is a failure", JUnit},
 	{"csv", "tidy: one row per trial and metric", CSV},
 	{"benchfmt", "Go benchmark format, for benchstat -col /arm", Benchfmt},
+	{"hdr", "bulk samples as HdrHistogram percentile distributions", HDR},
 	{"hyperfine", "the JSON of hyperfine --export-json, for its plot scripts", Hyperfine},
 }
 
