@@ -16,7 +16,7 @@ import (
 func TestValueOfEverySourceInEveryUnit(t *testing.T) {
 	o := &trial.Observation{
 		Status: trial.StatusOK, Exit: 3,
-		Usage:  trial.Usage{Wall: 1500 * time.Millisecond, User: 400 * time.Millisecond, System: 100 * time.Millisecond, PeakMemory: 3 << 20},
+		Usage:  trial.Usage{Wall: 1500 * time.Millisecond, User: 400 * time.Millisecond, System: 100 * time.Millisecond, PeakMemory: 3 << 20, Switches: 7},
 		Values: map[string]float64{"ops": 12.5, "zero": 0},
 		Bench:  map[string]float64{"Sort ns/op": 812, "Sort B/op": 64},
 	}
@@ -41,6 +41,7 @@ func TestValueOfEverySourceInEveryUnit(t *testing.T) {
 		{"{name: m, better: lower, source: peak_memory, unit: KiB}", 3 << 10},
 		{"{name: m, better: lower, source: peak_memory, unit: GiB}", 3.0 / 1024},
 		{"{name: m, better: lower, source: exit}", 3},
+		{"{name: m, better: lower, source: switches}", 7},
 		{"{name: ops, better: higher, source: json}", 12.5},
 		{"{name: m, better: higher, source: json, key: ops}", 12.5},
 		{"{name: m, better: higher, source: json, key: zero}", 0},

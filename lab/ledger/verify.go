@@ -248,7 +248,7 @@ func readLines(b []byte) []chainLine {
 
 func (l *chainLine) read(line []byte) {
 	if l.link, l.err = readLink(line); l.err == nil {
-		l.unreadable = json.Unmarshal(line, &l.rec)
+		l.unreadable = decode(line, &l.rec)
 	}
 }
 
