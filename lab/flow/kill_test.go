@@ -230,7 +230,7 @@ func TestKillsCostNothingButTime(t *testing.T) {
 	whole := time.Since(began)
 	want := found(t, b.path("whole"))
 	least := 20
-	if long {
+	if long() {
 		least = 250
 	}
 	rng := seeded(t)

@@ -20,7 +20,7 @@ import (
 )
 
 // long turns the forms of the tests on that take minutes.
-var long = os.Getenv("ASSAY_LONG") != ""
+func long() bool { return os.Getenv("ASSAY_LONG") != "" }
 
 func TestMain(m *testing.M) {
 	for _, s := range studies {
@@ -43,7 +43,7 @@ var disk = os.TempDir()
 // here does not depend on a disk, but waits for it several times per run. The
 // long forms use the disk.
 func inMemory(run func() int) int {
-	if long {
+	if long() {
 		return run()
 	}
 	dir, err := os.MkdirTemp("/dev/shm", "flow-test-")

@@ -47,7 +47,7 @@ var disk = os.TempDir()
 // here does not depend on a disk, but waits for it thousands of times. The long
 // forms use the disk.
 func inMemory(run func() int) int {
-	if long {
+	if long() {
 		return run()
 	}
 	dir, err := os.MkdirTemp("/dev/shm", "ledger-test-")

@@ -92,7 +92,7 @@ func TestEveryFlippedByteIsFound(t *testing.T) {
 		b := slurp(t, dir, name)
 		positions := rng.Perm(len(b))
 		switch {
-		case long:
+		case long():
 		case underRace:
 			positions = positions[:min(150, len(b))]
 		case name == ObservationsFile:

@@ -214,14 +214,16 @@ func (c *cursor) string() string {
 // number takes a number off the front, written as encoding/json writes it.
 func number[T any](c *cursor, parse func(string) (T, error)) (v T) {
 	end := 0
-	for end < len(c.b) && bytes.IndexByte([]byte("+-.0123456789Ee"), c.b[end]) >= 0 {
+	for end < len(c.b) && (c.b[end]-'0' <= 9 || c.b[end] == '-' || c.b[end] == '.' || c.b[end]|0x20 == 'e' || c.b[end] == '+') {
 		end++
 	}
 	s := c.b[:end]
 	// Go's own syntax of numbers allows more than JSON's.
-	digits := bytes.TrimPrefix(s, []byte("-"))
-	if len(digits) == 0 || digits[0] < '0' || digits[0] > '9' || len(digits) > 1 && digits[0] == '0' && digits[1] != '.' && digits[1]|0x20 != 'e' ||
-		bytes.Contains(s, []byte(".e")) || bytes.Contains(s, []byte(".E")) || s[len(s)-1] == '.' {
+	digits := s
+	if len(s) > 0 && s[0] == '-' {
+		digits = s[1:]
+	}
+	if len(digits) == 0 || digits[0]-'0' > 9 || len(digits) > 1 && digits[0] == '0' && digits[1]-'0' <= 9 || s[len(s)-1] == '.' || bytes.Contains(s, []byte(".e")) || bytes.Contains(s, []byte(".E")) {
 		c.stop()
 		return v
 	}

@@ -53,7 +53,7 @@ func drawRecord(t *rapid.T) Record {
 // The fast way reads what encoding/json reads, or leaves it to that.
 func TestDecodeReadsWhatJSONReads(t *testing.T) {
 	fast, slow := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	one := func(t *rapid.T) {
 		rec := drawRecord(t)
 		line, _, err := encodeLine(string(bytes.Repeat([]byte("0"), hashLen)), rapid.IntRange(0, 1e6).Draw(t, "seq"), &rec)
 		if err != nil {
@@ -76,6 +76,11 @@ func TestDecodeReadsWhatJSONReads(t *testing.T) {
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s is\n%+v %+v\nnot\n%+v %+v", line, got.Trial, got.Round, want.Trial, want.Round)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		for range map[bool]int{false: 20, true: 500}[long()] {
+			one(t)
 		}
 	})
 	t.Logf("%d read the fast way, %d not", fast, slow)

@@ -17,7 +17,7 @@ import (
 )
 
 // long turns the forms of the tests on that take minutes.
-var long = os.Getenv("ASSAY_LONG") != ""
+func long() bool { return os.Getenv("ASSAY_LONG") != "" }
 
 // underRace is set where the race detector makes everything ten times slower.
 var underRace bool

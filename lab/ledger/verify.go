@@ -154,6 +154,7 @@ func (v *verifier) chain() error {
 	v.run.chainBytes, v.run.tornBytes = int64(whole), int64(len(b)-whole)
 	v.sums = map[string]string{ObservationsFile: sumOf(b)}
 	all := readLines(b[:whole])
+	v.run.Records = make([]Record, 0, len(all))
 	head := ""
 	if v.run.Lock != nil {
 		head = v.run.Lock.Digest

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 )
 
@@ -67,6 +69,109 @@ func (c *captured) close() {
 	c.w.Close()
 	c.r.Close()
 }
+
+// drainAfter is how long a trial may run before its stderr is emptied while it
+// runs. Shorter trials, the ones in which a goroutine's wake-up would be a part
+// of what the harness costs, are looked at once, when they have ended.
+const drainAfter = 5 * time.Millisecond
+
+// pipeRoom is asked of the kernel for stderr, so that what a trial prints in
+// its first milliseconds does not hold it up.
+const pipeRoom = 1 << 20
+
+// tail keeps the last bytes of the stderr of one trial after the other. The
+// pipe is made once: pipes and their registration with the poller would be a
+// tenth of what it takes to run a trivial command.
+type tail struct {
+	fd   int // of r, which does not block
+	r, w *os.File
+	buf  []byte
+
+	timer *time.Timer
+	done  chan struct{} // closed when the goroutine of a long trial has ended; nil without one
+	mu    sync.Mutex
+	over  bool // the trial has ended, so that no goroutine may start
+}
+
+func newTail() (*tail, error) {
+	var fds [2]int
+	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("pipe", err)
+	}
+	if err := syscall.SetNonblock(fds[0], true); err != nil {
+		return nil, os.NewSyscallError("pipe", err)
+	}
+	// More room is a favour that a kernel may refuse.
+	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(fds[1]), syscall.F_SETPIPE_SZ, pipeRoom)
+	return &tail{fd: fds[0], r: os.NewFile(uintptr(fds[0]), "stderr"), w: os.NewFile(uintptr(fds[1]), "stderr")}, nil
+}
+
+// begin is called before a trial starts.
+func (t *tail) begin() {
+	t.buf, t.done, t.over = t.buf[:0], nil, false
+	t.timer = time.AfterFunc(drainAfter, t.drain)
+}
+
+// drain empties the pipe until finish stops it.
+func (t *tail) drain() {
+	t.mu.Lock()
+	if t.over {
+		t.mu.Unlock()
+		return
+	}
+	done := make(chan struct{})
+	t.done = done
+	t.mu.Unlock()
+	defer close(done)
+	chunk := make([]byte, 32<<10)
+	for {
+		n, err := t.r.Read(chunk)
+		t.keep(chunk[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (t *tail) keep(b []byte) {
+	t.buf = append(t.buf, b...)
+	if len(t.buf) > 2*stderrTail {
+		t.buf = append(t.buf[:0], t.buf[len(t.buf)-stderrTail:]...)
+	}
+}
+
+// finish is called when everything of the trial has ended, and returns the last
+// of what it printed.
+func (t *tail) finish() []byte {
+	t.timer.Stop()
+	t.mu.Lock()
+	t.over = true
+	done := t.done
+	t.mu.Unlock()
+	if done != nil {
+		_ = t.r.SetReadDeadline(time.Now())
+		<-done
+		_ = t.r.SetReadDeadline(time.Time{})
+	}
+	chunk := make([]byte, 32<<10)
+	// Bounded, because a process that no signal reaches may go on printing.
+	for range pipeRoom / len(chunk) * 2 {
+		n, err := syscall.Read(t.fd, chunk)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if n <= 0 {
+			break
+		}
+		t.keep(chunk[:n])
+	}
+	if len(t.buf) > stderrTail {
+		t.buf = t.buf[len(t.buf)-stderrTail:]
+	}
+	return t.buf
+}
+
+func (t *tail) close() error { return errors.Join(t.w.Close(), t.r.Close()) }
 
 // text is what was kept, for people.
 func text(b []byte) string { return strings.TrimSpace(strings.ToValidUTF8(string(b), "?")) }

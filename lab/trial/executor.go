@@ -35,7 +35,8 @@ var ErrHang = errors.New("arm function still runs after its time-out")
 // folder:
 //
 //	scratch/arms/ARM     lives as long as the run ($ASSAY_ARM_DIR)
-//	scratch/arms/ARM/src the worktree of an arm with a rev
+//	scratch/arms/ARM/src the worktree of an arm with a rev; src.ready beside it
+//	                     says that it is whole
 //	scratch/trial/ARM    emptied before each trial ($ASSAY_SCRATCH), so that a
 //	                     round's check still sees what all its arms left
 //	scratch/out          what the running trial reports ($ASSAY_OUT)
@@ -43,6 +44,7 @@ type Executor struct {
 	p        *protocol.Protocol
 	funcs    Funcs
 	launcher *spawn.Launcher
+	stderr   *tail
 	scratch  string
 	dir      string // of the protocol file
 	study    string
@@ -102,6 +104,14 @@ func NewExecutor(p *protocol.Protocol, o Options) (_ *Executor, err error) {
 			return nil, fmt.Errorf("scratch folder: %w", err)
 		}
 	}
+	if e.stderr, err = newTail(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.stderr.close())
+		}
+	}()
 	if e.launcher == nil {
 		if e.launcher, err = spawn.Start(); err != nil {
 			return nil, fmt.Errorf("starting the launcher: %w", err)
@@ -180,6 +190,7 @@ func (e *Executor) Close(ctx context.Context, finished bool) error {
 	if e.ownLauncher {
 		errs = append(errs, e.launcher.Close())
 	}
+	errs = append(errs, e.stderr.close())
 	if finished {
 		for _, a := range e.p.Arms {
 			if a.Rev != "" {
@@ -216,7 +227,7 @@ func (e *Executor) Run(ctx context.Context, slot Slot, cell protocol.Cell) (*Obs
 	}
 	// What an earlier trial, a hook or a killed run left there is not this
 	// trial's word.
-	if err := e.clearOut(); err != nil {
+	if err := e.clearReport(); err != nil {
 		return nil, err
 	}
 	obs.Start = time.Now()
@@ -338,7 +349,7 @@ func (e *Executor) runProcess(ctx context.Context, s *armState, slot Slot, cell 
 	if err := e.execute(ctx, cmd, s, obs, rep); err != nil {
 		return err
 	}
-	rep.readOut(out)
+	found := rep.readOut(out)
 	rep.finish()
 	if rep.child && obs.Status == StatusOK {
 		if rep.timed < 0 {
@@ -347,7 +358,19 @@ func (e *Executor) runProcess(ctx context.Context, s *armState, slot Slot, cell 
 		}
 		obs.Usage.Wall = rep.timed
 	}
-	return e.clearOut()
+	if found {
+		return e.clearOut()
+	}
+	return nil
+}
+
+// clearReport takes away a report alone, which is all that could be mistaken
+// for the word of the trial about to run.
+func (e *Executor) clearReport() error {
+	if err := removeAll(filepath.Join(e.scratch, "out", "report.jsonl")); err != nil {
+		return fmt.Errorf("scratch folder: %w", err)
+	}
+	return nil
 }
 
 func (e *Executor) clearOut() error { return emptyDir(filepath.Join(e.scratch, "out")) }
@@ -356,13 +379,9 @@ func (e *Executor) clearOut() error { return emptyDir(filepath.Join(e.scratch, "
 func (e *Executor) execute(ctx context.Context, cmd spawn.Cmd, s *armState, obs *Observation, rep *report) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errPipe, err := capture(stderrTail, 0, nil)
-	if err != nil {
-		return err
-	}
-	defer errPipe.close()
-	cmd.Stderr = errPipe.w
+	cmd.Stderr = e.stderr.w
 	var outPipe *captured
+	var err error
 	if e.stdout && !rep.child {
 		if outPipe, err = capture(0, MaxOutput, cancel); err != nil {
 			return err
@@ -370,8 +389,9 @@ func (e *Executor) execute(ctx context.Context, cmd spawn.Cmd, s *armState, obs 
 		defer outPipe.close()
 		cmd.Stdout = outPipe.w
 	}
+	e.stderr.begin()
 	res, err := e.launcher.Run(inner, cmd)
-	stderr := errPipe.finish()
+	stderr := e.stderr.finish()
 	var stdout []byte
 	over := false
 	if outPipe != nil {

@@ -523,11 +523,13 @@ func BenchName(s string) string {
 	return s
 }
 
-// readOut takes in $ASSAY_OUT, if the arm wrote it.
-func (r *report) readOut(path string) {
+// readOut takes in $ASSAY_OUT, if the arm wrote it; found says whether anything
+// is there.
+func (r *report) readOut(path string) (found bool) {
 	f, info, err := openRegular(path, syscall.O_NOFOLLOW)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		return false
 	case err != nil || info.Size() > MaxOutput:
 		r.garbled("$ASSAY_OUT is not a regular file of at most %d bytes; put bulk samples into files of their own", MaxOutput)
 		if err == nil {
@@ -537,4 +539,5 @@ func (r *report) readOut(path string) {
 		defer f.Close()
 		r.read(f, "$ASSAY_OUT", true)
 	}
+	return true
 }
