@@ -120,7 +120,7 @@ func classify(err error) int {
 	case errors.As(err, &begun):
 		return exitInvalid
 	case errors.As(err, &faults), errors.As(err, &infeasible), errors.As(err, &bad),
-		errors.Is(err, ledger.ErrNotRun), errors.Is(err, ledger.ErrSealed), errors.Is(err, ledger.ErrNewer),
+		errors.Is(err, ledger.ErrNotRun), errors.Is(err, ledger.ErrSealed), errors.Is(err, ledger.ErrBusy), errors.Is(err, ledger.ErrNewer),
 		errors.Is(err, flow.ErrUnfinished), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist), errors.Is(err, protocol.ErrUnchanged):
 		return exitUsage
 	}

@@ -58,21 +58,50 @@ func judge(run *ledger.Run) *Outcome {
 	return &Outcome{Run: run, Results: results, Verdict: gate.Decide(run.Protocol, results)}
 }
 
-func (o *Outcome) writePage() error {
+func (o *Outcome) page() ([]byte, error) {
 	src, err := o.Source()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var page bytes.Buffer
-	if err := report.HTML(&page, src); err != nil {
+	err = report.HTML(&page, src)
+	return page.Bytes(), err
+}
+
+func (o *Outcome) writePage() error {
+	page, err := o.page()
+	if err != nil {
 		return err
 	}
 	path := filepath.Join(o.Run.Dir, ledger.ReportFile)
 	// An archive may be read-only, and the page there the one that is due.
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, page.Bytes()) {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, page) {
 		return nil
 	}
-	return ledger.WriteFile(path, page.Bytes())
+	return ledger.WriteFile(path, page)
+}
+
+// forgedPage says that the page is not the one that the run gives. The program
+// that made the run can say so; another version may draw it otherwise.
+func (o *Outcome) forgedPage() bool {
+	got, err := os.ReadFile(filepath.Join(o.Run.Dir, ledger.ReportFile))
+	if err != nil {
+		return false
+	}
+	env, err := o.Run.Environment()
+	if err != nil {
+		return false
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	sum, err := host.FileSHA256(self)
+	if err != nil || sum != env.ToolSHA256 {
+		return false
+	}
+	page, err := o.page()
+	return err == nil && !bytes.Equal(got, page)
 }
 
 // Analyze judges a run folder again from disk. early allows a run that has not
@@ -132,6 +161,9 @@ func Verify(dir string) (*ledger.Run, []ledger.Problem, error) {
 		case !bytes.Equal(got, f.want):
 			problems = append(problems, ledger.Problem{File: f.name, Message: fmt.Sprintf("is not what analysing the data gives (line %d differs)", firstDifference(got, f.want))})
 		}
+	}
+	if len(problems) == 0 && run.Sealed && o.forgedPage() {
+		problems = append(problems, ledger.Problem{File: ledger.ReportFile, Message: "is not the page that the run gives; make it again with: report RUN --format html"})
 	}
 	return run, problems, nil
 }

@@ -66,11 +66,33 @@ func judges(plan *Plan) []error {
 		if len(c.Command) == 0 || strings.Contains(c.Command[0], "${") {
 			continue
 		}
-		if _, err := spawn.Look(c.Command[0], os.Environ(), plan.Dir); err != nil {
+		if err := lookForJudge(plan, &c); err != nil {
 			errs = append(errs, fmt.Errorf("check %s: %w; install it, or correct command", c.Name, err))
 		}
 	}
 	return errs
+}
+
+// lookForJudge looks where the check will run: one of scope trial where its
+// arms do, with their environment.
+func lookForJudge(plan *Plan, c *protocol.Check) error {
+	if c.Scope != protocol.ScopeTrial {
+		_, err := spawn.Look(c.Command[0], os.Environ(), plan.Dir)
+		return err
+	}
+	for _, a := range plan.Protocol.Arms {
+		if len(c.Arms) > 0 && !slices.Contains(c.Arms, a.Name) {
+			continue
+		}
+		env := os.Environ()
+		for k, v := range a.Env {
+			env = append(env, k+"="+v)
+		}
+		if _, err := spawn.Look(c.Command[0], env, filepath.Join(plan.Dir, a.Dir)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func inputFile(dir, name string) (protocol.File, error) {

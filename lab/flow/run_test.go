@@ -710,3 +710,30 @@ func TestWhatIsNoRunIsNotResumed(t *testing.T) {
 		t.Errorf("without its origin: %v", err)
 	}
 }
+
+func TestJudgesAreLookedForWhereTheyRun(t *testing.T) {
+	const check = "checks:\n  - {name: mine, scope: %s, command: [./judge.sh]}"
+	for _, c := range []struct {
+		scope string
+		found bool
+	}{{"trial", true}, {"run", false}} {
+		b := newBench(t, with("./arm.sh, ", "../arm.sh, ", "\"0\"]", "\"0\"], dir: sub", "\"1\"]", "\"1\"], dir: sub", "checks:", fmt.Sprintf(check, c.scope)))
+		if err := os.Mkdir(b.path("sub"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		b.write("sub/judge.sh", "#!/bin/sh\nexit 0\n")
+		lock, err := Freeze(context.Background(), b.plan, "")
+		if !c.found {
+			if err == nil || !strings.Contains(err.Error(), "check mine: find ./judge.sh") {
+				t.Errorf("scope %s: %v", c.scope, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("scope %s: %v", c.scope, err)
+		}
+		if o, err := Run(context.Background(), b.plan, lock, Options{Out: b.path("run")}); err != nil || o.Verdict.Outcome != "PROCEED" {
+			t.Errorf("scope %s: %v", c.scope, err)
+		}
+	}
+}

@@ -90,6 +90,7 @@ type tail struct {
 	timer *time.Timer
 	done  chan struct{} // closed when the goroutine of a long trial has ended; nil without one
 	mu    sync.Mutex
+	trial int  // which one it is
 	over  bool // the trial has ended, so that no goroutine may start
 }
 
@@ -108,14 +109,20 @@ func newTail() (*tail, error) {
 
 // begin is called before a trial starts.
 func (t *tail) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.trial++
 	t.buf, t.done, t.over = t.buf[:0], nil, false
-	t.timer = time.AfterFunc(drainAfter, t.drain)
+	// On a busy machine a goroutine may come to its turn when its trial is long
+	// over and the next one runs.
+	of := t.trial
+	t.timer = time.AfterFunc(drainAfter, func() { t.drain(of) })
 }
 
 // drain empties the pipe until finish stops it.
-func (t *tail) drain() {
+func (t *tail) drain(of int) {
 	t.mu.Lock()
-	if t.over {
+	if t.over || t.trial != of {
 		t.mu.Unlock()
 		return
 	}

@@ -380,10 +380,13 @@ func TestAnArmMayBreakItsScratchFolder(t *testing.T) {
 		"no reports folder": "rm -rf $(dirname $ASSAY_OUT)",
 		"reports elsewhere": "rm -rf $(dirname $ASSAY_OUT); ln -s $THEIRS $(dirname $ASSAY_OUT)",
 	} {
-		r := newRig(t, shell(line, "env: {THEIRS: "+theirs+"}"))
+		r := newRig(t, fmt.Sprintf("  - {name: a, shell: %q, env: {THEIRS: %s}}\n  - {name: other, shell: \"echo '{\\\"ops\\\": 1}' > $ASSAY_OUT\"}", line, theirs))
 		for round := range 3 {
 			if o := r.trial("a", round); o.Status != StatusOK {
 				t.Errorf("%s: %s %q", what, o.Status, o.Notes)
+			}
+			if o := r.trial("other", round); o.Values["ops"] != 1 {
+				t.Errorf("%s: the other arm's report is lost: %v %q", what, o.Values, o.Notes)
 			}
 		}
 		if err := r.Close(context.Background(), true); err != nil {

@@ -367,6 +367,10 @@ func (e *Executor) runProcess(ctx context.Context, s *armState, slot Slot, cell 
 // clearReport takes away a report alone, which is all that could be mistaken
 // for the word of the trial about to run.
 func (e *Executor) clearReport() error {
+	if info, err := os.Lstat(filepath.Join(e.scratch, "out")); err != nil || !info.IsDir() {
+		// An arm took the folder away; the next one needs it.
+		return e.clearOut()
+	}
 	if err := removeAll(filepath.Join(e.scratch, "out", "report.jsonl")); err != nil {
 		return fmt.Errorf("scratch folder: %w", err)
 	}

@@ -394,3 +394,15 @@ func peak(t *testing.T) int64 {
 	t.Fatal("no VmHWM")
 	return 0
 }
+
+func TestErrorsStayWithTheirTrial(t *testing.T) {
+	r := newRig(t, shell("echo round $ASSAY_ROUND >&2; [ $((ASSAY_ROUND % 10)) != 0 ] || { head -c 300000 /dev/zero | tr '\\0' e; echo; echo round $ASSAY_ROUND; } >&2; exit 1"))
+	for round := range 40 {
+		o := r.trial("a", round)
+		want(t, o, StatusFailed)
+		said := strings.TrimLeft(o.Stderr, "e\n")
+		if said != fmt.Sprint("round ", round) {
+			t.Errorf("round %d says %q", round, said)
+		}
+	}
+}
