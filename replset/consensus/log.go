@@ -16,7 +16,7 @@ const (
 	logPrefix = 'l' // l, index: entry
 	metaHard  = "m\x00hard"
 	metaConf  = "m\x00conf"
-	metaApply = "m\x00applied" // applied index, last timestamp
+	metaApply = "m\x00applied" // applied index and timestamp
 	metaFirst = "m\x00first"   // index and term that the log starts behind
 )
 
@@ -31,7 +31,8 @@ type log struct {
 	db        *pebble.DB
 	write     *pebble.WriteOptions
 	applied   uint64
-	lastStamp uint64
+	stamp     uint64 // of the last applied entry that has one
+	lastStamp uint64 // of the whole log, when it was opened
 	conf      *pb.ConfState
 	snapshot  func() ([]byte, error)
 }
@@ -51,7 +52,8 @@ func openLog(db *pebble.DB, noSync bool) (*log, error) {
 		if len(b) != 16 {
 			return nil, fmt.Errorf("log: the applied index has %d bytes", len(b))
 		}
-		l.applied, l.lastStamp = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+		l.applied, l.stamp = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+		l.lastStamp = l.stamp
 	}
 	if b, err := l.get(metaConf); err != nil {
 		return nil, err
@@ -207,7 +209,7 @@ func (l *log) append(hs *pb.HardState, entries []*pb.Entry, sync bool) error {
 }
 
 func (l *log) setApplied(b *pebble.Batch, index, stamp uint64) error {
-	l.applied, l.lastStamp = index, stamp
+	l.applied, l.stamp = index, stamp
 	v := binary.BigEndian.AppendUint64(nil, index)
 	return b.Set([]byte(metaApply), binary.BigEndian.AppendUint64(v, stamp), nil)
 }
@@ -256,7 +258,7 @@ func (l *log) Snapshot() (*pb.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(state)), l.lastStamp)
+	data := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(state)), l.stamp)
 	return &pb.Snapshot{
 		Data:     append(data, state...),
 		Metadata: &pb.SnapshotMetadata{Index: proto.Uint64(l.applied), Term: proto.Uint64(term), ConfState: l.conf},

@@ -74,7 +74,9 @@ type Machine interface {
 	// once the batch is visible, with its result handed to whoever proposed.
 	// An error stops the member: its state can no longer follow the log.
 	Apply(b *pebble.Batch, e Entry) (result any, err error)
-	// Visible is called after a batch of entries up to e has become visible.
+	// Visible is called after a batch of entries up to e has become visible;
+	// e.Timestamp is the last one up to there. Start calls it for what a member
+	// had applied when it stopped.
 	Visible(e Entry)
 	// Snapshot is the whole state.
 	Snapshot() ([]byte, error)
@@ -121,10 +123,11 @@ type Node struct {
 	fail   error
 
 	// Of the loop.
-	pending   map[uint64]*proposal
+	pending   map[uint64]*Proposal
 	nextID    uint64
 	reads     map[uint64]*read
 	waiting   []*read // confirmed, not yet applied far enough
+	copies    []*copied
 	lastStamp uint64
 	applied   uint64
 	role      Role
@@ -132,23 +135,6 @@ type Node struct {
 	mu     sync.Mutex
 	shown  Role
 	latest uint64
-}
-
-type proposal struct {
-	term uint64
-	done chan outcome
-}
-
-type outcome struct {
-	entry  Entry
-	result any
-	err    error
-}
-
-type read struct {
-	index uint64
-	term  uint64
-	done  chan error
 }
 
 // stampHeader is in front of each proposed entry: timestamp, proposer, number.
@@ -168,7 +154,7 @@ func Start(o Options) (*Node, error) {
 	}
 	n := &Node{
 		o: o, log: l, events: make(chan func(), 1024), stop: make(chan struct{}), done: make(chan struct{}),
-		pending: map[uint64]*proposal{}, reads: map[uint64]*read{}, applied: l.applied, lastStamp: l.lastStamp,
+		pending: map[uint64]*Proposal{}, reads: map[uint64]*read{}, applied: l.applied, lastStamp: l.lastStamp,
 	}
 	l.snapshot = o.Machine.Snapshot
 	n.raw, err = raft.NewRawNode(&raft.Config{
@@ -181,6 +167,9 @@ func Start(o Options) (*Node, error) {
 		return nil, err
 	}
 	n.latest = l.applied
+	if l.applied > 0 {
+		o.Machine.Visible(Entry{Index: l.applied, Timestamp: l.stamp})
+	}
 	go n.loop()
 	return n, nil
 }
@@ -245,80 +234,6 @@ func (n *Node) Receive(msg []byte) {
 	})
 }
 
-// Propose enters data into the log and waits until it has been applied here.
-// It returns the entry and what Machine.Apply returned for it. Where ctx ends
-// first, the entry stays under way and the error wraps ctx.Err().
-func (n *Node) Propose(ctx context.Context, data []byte) (Entry, any, error) {
-	p := &proposal{done: make(chan outcome, 1)}
-	if err := n.post(ctx, func() { n.propose(p, data) }); err != nil {
-		return Entry{}, nil, err
-	}
-	select {
-	case out := <-p.done:
-		return out.entry, out.result, out.err
-	case <-ctx.Done():
-		return Entry{}, nil, ctx.Err()
-	case <-n.done:
-		select {
-		case out := <-p.done:
-			return out.entry, out.result, out.err
-		default:
-			return Entry{}, nil, fmt.Errorf("%w; %w", ErrUnknown, n.stopped())
-		}
-	}
-}
-
-func (n *Node) propose(p *proposal, data []byte) {
-	if n.role.Leader != n.o.ID {
-		p.done <- outcome{err: ErrNotLeader}
-		return
-	}
-	n.nextID++
-	stamp := max(n.lastStamp+1, uint64(n.o.Now().Unix())<<32|1)
-	b := make([]byte, stampHeader, stampHeader+len(data))
-	binary.BigEndian.PutUint64(b, stamp)
-	binary.BigEndian.PutUint64(b[8:], n.o.ID)
-	binary.BigEndian.PutUint64(b[16:], n.nextID)
-	if err := n.raw.Propose(append(b, data...)); err != nil {
-		p.done <- outcome{err: fmt.Errorf("%w: %w", ErrNotLeader, err)}
-		return
-	}
-	n.lastStamp = stamp
-	p.term = n.role.Term
-	n.pending[n.nextID] = p
-}
-
-// ReadIndex waits until a read on this member, made after it returns, sees
-// everything that was acknowledged anywhere before ReadIndex was called. It
-// returns ErrNotLeader on a member that does not lead, or no longer.
-func (n *Node) ReadIndex(ctx context.Context) error {
-	r := &read{done: make(chan error, 1)}
-	if err := n.post(ctx, func() { n.readIndex(r) }); err != nil {
-		return err
-	}
-	select {
-	case err := <-r.done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-n.done:
-		return n.stopped()
-	}
-}
-
-func (n *Node) readIndex(r *read) {
-	if n.role.Leader != n.o.ID {
-		r.done <- ErrNotLeader
-		return
-	}
-	n.nextID++
-	r.term = n.role.Term
-	n.reads[n.nextID] = r
-	var rctx [8]byte
-	binary.BigEndian.PutUint64(rctx[:], n.nextID)
-	n.raw.ReadIndex(rctx[:])
-}
-
 // Campaign makes the member stand for election now.
 func (n *Node) Campaign(ctx context.Context) error {
 	return n.post(ctx, func() { _ = n.raw.Campaign() })
@@ -377,6 +292,7 @@ func (n *Node) loop() {
 			n.fail = err
 			return
 		}
+		n.countCopies()
 		select {
 		case <-n.stop:
 			return
@@ -530,11 +446,11 @@ func (n *Node) apply(entries []*pb.Entry) error {
 	b := n.o.DB.NewBatch()
 	defer b.Close()
 	type answer struct {
-		p   *proposal
+		p   *Proposal
 		out outcome
 	}
 	var answers []answer
-	var last Entry
+	last := Entry{Timestamp: n.log.stamp}
 	for _, e := range entries {
 		if e.GetType() != pb.EntryNormal {
 			return fmt.Errorf("entry %d: membership changes are not in use", e.GetIndex())
@@ -554,9 +470,12 @@ func (n *Node) apply(entries []*pb.Entry) error {
 				}
 			}
 		}
+		if entry.Timestamp == 0 {
+			entry.Timestamp = last.Timestamp // raft's own entries do not move time
+		}
 		last = entry
 	}
-	if err := n.log.setApplied(b, last.Index, n.lastStamp); err != nil {
+	if err := n.log.setApplied(b, last.Index, last.Timestamp); err != nil {
 		return err
 	}
 	if err := b.Commit(pebble.NoSync); err != nil {
@@ -614,7 +533,7 @@ func (n *Node) restore(s *pb.Snapshot) error {
 		return fmt.Errorf("restoring from a snapshot: %w", err)
 	}
 	n.lastStamp = max(n.lastStamp, stamp)
-	if err := n.log.reset(b, s, n.lastStamp); err != nil {
+	if err := n.log.reset(b, s, stamp); err != nil {
 		return err
 	}
 	n.applied = s.GetMetadata().GetIndex()

@@ -145,6 +145,9 @@ func (n *Node) send(id uint64, p *peer) {
 			return
 		case msg = <-p.queue:
 		}
+		if !n.held() {
+			return
+		}
 		f := n.fault(id)
 		if f.Cut {
 			continue
@@ -164,14 +167,14 @@ func (n *Node) send(id uint64, p *peer) {
 			}
 			conn, out, wait = c, bufio.NewWriterSize(c, bufferSize), redialFirst
 		}
-		if err := n.write(out, p, msg); err != nil {
+		if err := n.write(id, out, p, msg); err != nil {
 			drop()
 		}
 	}
 }
 
 // write sends a message and everything else that is queued, in one flush.
-func (n *Node) write(out *bufio.Writer, p *peer, msg []byte) error {
+func (n *Node) write(id uint64, out *bufio.Writer, p *peer, msg []byte) error {
 	for {
 		var head [12]byte
 		binary.BigEndian.PutUint64(head[:], n.id)
@@ -184,6 +187,11 @@ func (n *Node) write(out *bufio.Writer, p *peer, msg []byte) error {
 		}
 		select {
 		case msg = <-p.queue:
+			if f := n.fault(id); f.Cut || f.Delay > 0 || n.stopped() {
+				// A fault has come up meanwhile; what is still queued is
+				// cheaper to lose than to put back.
+				return out.Flush()
+			}
 		default:
 			return out.Flush()
 		}
@@ -285,6 +293,12 @@ func (n *Node) knows(id uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.peers[id] != nil
+}
+
+func (n *Node) stopped() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.paused
 }
 
 // held waits while the node is paused; false when it was closed.

@@ -16,6 +16,8 @@ type Effects struct {
 	Changes  []Change
 	Sessions []SessionRecord
 
+	Entries []Entry // of documents that stay as they are: a new index
+
 	Put         []*Collection // new or changed
 	Drop        []uint32      // collections, with their documents
 	DropIndexes []uint32
@@ -34,6 +36,13 @@ type Change struct {
 type IndexKey struct {
 	Index uint32
 	Key   []byte
+}
+
+// Entry is an index key of a document.
+type Entry struct {
+	Index    uint32
+	Key      []byte
+	Document []byte // its key
 }
 
 // SessionRecord is what a session must remember of its last write.
@@ -57,6 +66,11 @@ type IndexRecord struct {
 	ID   uint32   `bson:"id"`
 	Name string   `bson:"name"`
 	Spec bson.Raw `bson:"spec"` // key, unique, partialFilterExpression, …
+	// Since is the entry that made the index, set when that is applied: who
+	// reads at an earlier timestamp cannot use it.
+	Since uint64 `bson:"since"`
+	// Multikey: a document has had several keys in it.
+	Multikey bool `bson:"multikey,omitempty"`
 }
 
 func (c *Collection) encode() ([]byte, error) { return bson.Marshal(c) }
@@ -116,6 +130,12 @@ func (e *Effects) Encode() ([]byte, error) {
 	}
 	ids(e.Drop)
 	ids(e.DropIndexes)
+	b = binary.AppendUvarint(b, uint64(len(e.Entries)))
+	for _, x := range e.Entries {
+		b = binary.AppendUvarint(b, uint64(x.Index))
+		text(x.Key)
+		text(x.Document)
+	}
 	return b, nil
 }
 
@@ -204,6 +224,9 @@ func DecodeEffects(b []byte) (*Effects, error) {
 		e.Put = append(e.Put, c)
 	}
 	e.Drop, e.DropIndexes = d.ids(), d.ids()
+	for range d.many() {
+		e.Entries = append(e.Entries, Entry{uint32(d.count()), d.text(), d.text()})
+	}
 	if d.err != nil {
 		return nil, d.err
 	}

@@ -15,10 +15,10 @@ type Found struct {
 	Written  uint64            // timestamp of this version
 }
 
-// Range are bounds on document or index keys, both inclusive as prefixes; nil
-// is unbounded.
+// Range are bounds on document or index keys; nil is unbounded.
 type Range struct {
-	Low, High []byte
+	Low, High []byte // both inclusive, as prefixes
+	Below     []byte // exclusive, in place of High
 }
 
 // Scan walks documents, or an index, as of one timestamp. It must be closed.
@@ -46,6 +46,9 @@ func (s *Store) Entries(index uint32, r Range, at uint64, reverse bool) (*Scan, 
 func (s *Store) scan(prefix []byte, r Range, at uint64, reverse, index bool) (*Scan, error) {
 	low := append(bytes.Clone(prefix), r.Low...)
 	high := after(append(bytes.Clone(prefix), r.High...))
+	if r.Below != nil {
+		high = append(bytes.Clone(prefix), r.Below...)
+	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
 	if err != nil {
 		return nil, err

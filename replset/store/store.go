@@ -38,6 +38,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -68,9 +69,10 @@ type Store struct {
 	next      *Catalogue // built by Apply, shown by Visible
 	visible   atomic.Uint64
 
-	mu    sync.Mutex
-	pins  map[*Pin]uint64
-	trash []old
+	mu      sync.Mutex
+	pins    map[*Pin]uint64
+	trash   []old
+	horizon uint64 // what Sweep has been through
 }
 
 // old is a version that a newer one has replaced.
@@ -124,12 +126,17 @@ func (s *Store) Apply(b *pebble.Batch, stamp uint64, e *Effects) error {
 			}
 		}
 	}
+	for _, x := range e.Entries {
+		if err := setLive(b, versionKey(entryPrefix(x.Index, x.Key, x.Document), stamp), x.Document); err != nil {
+			return err
+		}
+	}
 	for _, r := range e.Sessions {
 		if err := b.Set(append([]byte{sessions}, r.ID...), r.Record, nil); err != nil {
 			return err
 		}
 	}
-	return s.applyCatalogue(b, e)
+	return s.applyCatalogue(b, stamp, e)
 }
 
 func setLive(b *pebble.Batch, key, doc []byte) error {
@@ -140,12 +147,13 @@ func setLive(b *pebble.Batch, key, doc []byte) error {
 	return op.Finish()
 }
 
-func (s *Store) applyCatalogue(b *pebble.Batch, e *Effects) error {
+func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error {
 	if len(e.Put) == 0 && len(e.Drop) == 0 && len(e.DropIndexes) == 0 {
 		return nil
 	}
 	next := s.next.clone()
 	for _, c := range e.Put {
+		c = next.settle(c, stamp)
 		doc, err := c.encode()
 		if err != nil {
 			return err
@@ -255,6 +263,19 @@ func (s *Store) Pin() (*Pin, uint64) {
 	return p, at
 }
 
+// PinAt pins the state at a timestamp; ok is false when versions that it needs
+// may be gone already.
+func (s *Store) PinAt(at uint64) (p *Pin, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at < s.horizon {
+		return nil, false
+	}
+	p = &Pin{s}
+	s.pins[p] = at
+	return p, true
+}
+
 // Release ends the pin. It may be called more than once.
 func (p *Pin) Release() {
 	p.s.mu.Lock()
@@ -277,6 +298,7 @@ func (s *Store) Sweep(horizon uint64) (int, error) {
 		horizon = min(horizon, at)
 	}
 	horizon = min(horizon, s.visible.Load())
+	s.horizon = max(s.horizon, horizon)
 	n := 0
 	for n < len(s.trash) && s.trash[n].stamp <= horizon {
 		n++
@@ -416,16 +438,41 @@ func (c *Catalogue) clone() *Catalogue {
 }
 
 func (c *Catalogue) put(col *Collection) {
-	if was := c.byID[col.ID]; was != nil {
-		delete(c.byName, was.Name)
-	}
+	c.unname(col.ID)
 	c.byID[col.ID], c.byName[col.Name] = col, col
 }
 
+// settle completes an entry by what only the order of entries decides: since
+// when an index has been there, and that an index which became multikey by one
+// entry stays so through the next.
+func (c *Catalogue) settle(col *Collection, stamp uint64) *Collection {
+	out := *col
+	out.Indexes = slices.Clone(col.Indexes)
+	for i := range out.Indexes {
+		x := &out.Indexes[i]
+		if x.Since == 0 {
+			x.Since = stamp
+		}
+		if was := c.byID[col.ID]; was != nil {
+			for _, y := range was.Indexes {
+				if y.ID == x.ID {
+					x.Multikey, x.Since = x.Multikey || y.Multikey, y.Since
+				}
+			}
+		}
+	}
+	return &out
+}
+
 func (c *Catalogue) drop(id uint32) {
-	if was := c.byID[id]; was != nil {
+	c.unname(id)
+	delete(c.byID, id)
+}
+
+// unname gives up a collection's name, unless another one has it by now.
+func (c *Catalogue) unname(id uint32) {
+	if was := c.byID[id]; was != nil && c.byName[was.Name] == was {
 		delete(c.byName, was.Name)
-		delete(c.byID, id)
 	}
 }
 

@@ -258,6 +258,33 @@ func TestCatalogueSurvivesReopening(t *testing.T) {
 	}
 }
 
+func TestACollectionCanTakeTheNameOfOneThatIsDropped(t *testing.T) {
+	s := open(t)
+	old := &Collection{ID: 3, Name: "db.c", UUID: bson.Binary{Subtype: 4, Data: make([]byte, 16)}}
+	apply(t, s, 1, &Effects{Put: []*Collection{old}})
+	fresh := &Collection{ID: 4, Name: "db.c", UUID: old.UUID}
+	apply(t, s, 2, &Effects{Put: []*Collection{fresh}, Drop: []uint32{3}})
+	if c := s.Catalogue().Collection("db.c"); c == nil || c.ID != 4 {
+		t.Errorf("the name stands for %+v", c)
+	}
+}
+
+func TestAnIndexStaysMultikey(t *testing.T) {
+	s := open(t)
+	x := IndexRecord{ID: 4, Name: "x_1", Spec: bson.Raw(doc(1))}
+	many := x
+	many.Multikey = true
+	col := Collection{ID: 3, Name: "db.c", UUID: bson.Binary{Subtype: 4, Data: make([]byte, 16)}}
+	for stamp, r := range []IndexRecord{x, many, x} {
+		c := col
+		c.Indexes = []IndexRecord{r}
+		apply(t, s, uint64(stamp+1), &Effects{Put: []*Collection{&c}})
+	}
+	if got := s.Catalogue().Collection("db.c").Indexes[0]; !got.Multikey || got.Since != 1 {
+		t.Errorf("the index is %+v", got)
+	}
+}
+
 func TestDamagedEffectsAreRefused(t *testing.T) {
 	e := &Effects{
 		Changes:  []Change{{Collection: 1, Key: key(0), Document: doc(1), Add: []IndexKey{{2, key(1)}}, Remove: []IndexKey{{2, key(2)}}}},

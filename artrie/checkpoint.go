@@ -1,0 +1,214 @@
+package artrie
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/assaylab/assay/artrie/fsys"
+	"github.com/assaylab/assay/artrie/internal/image"
+	"github.com/assaylab/assay/artrie/internal/radix"
+)
+
+// Checkpoints; steps and invariants K1 to K5 are in docs/artrie.md, section 6.
+
+// CheckpointStats says what a checkpoint did.
+type CheckpointStats struct {
+	Full    bool // every block was written
+	Skipped bool // nothing had changed
+	Blocks  int64
+	Bytes   int64 // written to the node file
+	Covered uint64
+	Elapsed time.Duration
+}
+
+// minCompact is the node file below which its dead bytes are not worth a
+// compaction, in bytes.
+const minCompact = 1 << 20
+
+// Checkpoint makes an image of the tree durable and reclaims the log before it.
+func (t *Trie) Checkpoint() (CheckpointStats, error) {
+	t.life.RLock()
+	defer t.life.RUnlock()
+	t.checkpoint.Lock()
+	defer t.checkpoint.Unlock()
+	var stats CheckpointStats
+	if err := t.writable(); err != nil {
+		return stats, err
+	}
+	start := time.Now()
+	err := t.publish(&stats)
+	if err == nil && !stats.Skipped {
+		err = t.reclaim()
+	}
+	stats.Elapsed = time.Since(start)
+	if err != nil {
+		err = fmt.Errorf("checkpoint: %w", damaged(err))
+		if fatal(err) {
+			err = t.poison(err)
+		}
+		return stats, err
+	}
+	t.count.checkpoints.Add(1)
+	return stats, nil
+}
+
+func (t *Trie) publish(stats *CheckpointStats) (err error) {
+	nodes := t.nodes.Load()
+	stats.Full = nodes == nil || t.opt.Mode == Owned || nodes.Size() > minCompact && t.live.Load() < nodes.Size()/2
+	// In this order: the evictor takes the tree's lock inside its own.
+	if stats.Full {
+		t.evict.Lock()
+		defer t.evict.Unlock()
+	}
+	if t.opt.Mode == Owned {
+		t.tree.RLock()
+		defer t.tree.RUnlock()
+	}
+	mark := t.mark.get() // before the root (C5)
+	v := t.version.Load()
+	stats.Covered = v.lsn
+	if t.opt.Committer == CAS {
+		stats.Covered = mark
+	}
+	if t.last != nil && t.last.Covered == stats.Covered && t.opt.Mode != Owned {
+		stats.Skipped = true
+		return nil
+	}
+	if t.opt.Durability > Immediate {
+		if err := t.log.Sync(); err != nil {
+			return err
+		}
+	}
+	next := image.Manifest{Number: 1, Gen: 1, Covered: stats.Covered, Keys: v.keys}
+	if t.last != nil {
+		next.Number, next.Gen = t.last.Number+1, t.last.Gen
+	}
+	logBytes, wasDirty, wasLive := t.log.Bytes(), t.dirty.Swap(0), t.live.Load()
+	if stats.Full {
+		if nodes != nil {
+			next.Gen = nodes.Gen + 1
+		}
+		if nodes, err = image.CreateNodes(t.fs, t.dir, next.Gen); err != nil {
+			return err
+		}
+		t.live.Store(0)
+	}
+	before := nodes.Size()
+	p := radix.Packer{Gen: next.Gen, All: stats.Full, Owner: nodes.Owner(), Src: &t.src, Write: nodes.Write}
+	if err := t.writeImage(&p, v, nodes, &next, stats); err != nil {
+		p.Abort()
+		nodes.Rewind(before)
+		t.dirty.Add(wasDirty)
+		if stats.Full {
+			t.live.Store(wasLive)
+		}
+		return err
+	}
+	p.Commit()
+	t.nodes.Store(nodes)
+	t.nodeBytes.Store(next.End)
+	t.last, t.prev = &next, t.last
+	t.logMark.Store(logBytes)
+	return nil
+}
+
+// writeImage writes and publishes an image: blocks, sync, manifest (K1, K2).
+func (t *Trie) writeImage(p *radix.Packer, v *version, nodes *image.Nodes, next *image.Manifest, stats *CheckpointStats) error {
+	before := nodes.Size()
+	root, err := p.Pack(&v.root)
+	if err != nil {
+		return err
+	}
+	if err := nodes.Flush(); err != nil {
+		return err
+	}
+	if err := nodes.Sync(); err != nil {
+		return &image.SyncError{Err: err}
+	}
+	stats.Blocks, stats.Bytes = p.Blocks, nodes.Size()-before
+	next.Root, next.End, next.Live = root, nodes.Size(), t.live.Add(stats.Bytes)
+	return image.Publish(t.fs, t.dir, next)
+}
+
+// reclaim gives up what neither of the two newest checkpoints needs.
+func (t *Trie) reclaim() error {
+	if err := t.tidy(); err != nil {
+		return err
+	}
+	if t.prev == nil {
+		return nil
+	}
+	before := t.log.Bytes()
+	err := t.log.Reclaim(min(t.prev.Covered, t.last.Covered))
+	t.logMark.Add(t.log.Bytes() - before)
+	return err
+}
+
+// tidy removes manifests and node files that the kept checkpoints do not name.
+func (t *Trie) tidy() error {
+	names, err := t.fs.List(t.dir)
+	if err != nil {
+		return err
+	}
+	kept := func(ok func(m *image.Manifest) bool) bool {
+		return t.last != nil && ok(t.last) || t.prev != nil && ok(t.prev)
+	}
+	for _, name := range names {
+		gone := name == "checkpoint.tmp"
+		if n, ok := image.ManifestNumber(name); ok {
+			gone = !kept(func(m *image.Manifest) bool { return m.Number == n })
+		}
+		if gen, ok := image.NodesGen(name); ok {
+			gone = !kept(func(m *image.Manifest) bool { return m.Gen == gen })
+		}
+		if gone {
+			if err := t.fs.Remove(path.Join(t.dir, name)); err != nil {
+				return fmt.Errorf("remove what no checkpoint needs: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// candidate is a checkpoint that can be read.
+type candidate struct {
+	manifest *image.Manifest
+	nodes    *image.Nodes
+	prev     *image.Manifest // the valid one before it, if there is one
+}
+
+// newest finds the newest checkpoint whose manifest is valid and whose node file
+// is whole in length. why says what was wrong with newer ones. With none, the
+// candidate is empty.
+func newest(fs fsys.FS, dir string) (c candidate, why, err error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return c, nil, err
+	}
+	for i := len(names) - 1; i >= 0; i-- {
+		n, ok := image.ManifestNumber(names[i])
+		if !ok {
+			continue
+		}
+		m, err := image.ReadManifest(fs, dir, n)
+		if err == nil {
+			if c.manifest != nil {
+				c.prev = m
+				return c, why, nil
+			}
+			var nodes *image.Nodes
+			if nodes, err = image.OpenNodes(fs, dir, m.Gen, m.End); err == nil {
+				c = candidate{manifest: m, nodes: nodes}
+				continue
+			}
+		}
+		damage := (*image.DamageError)(nil)
+		if !errors.As(err, &damage) {
+			return c, why, err
+		}
+		why = errors.Join(why, err)
+	}
+	return c, why, nil
+}

@@ -1,0 +1,171 @@
+package artrie
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/assaylab/assay/artrie/internal/image"
+	"github.com/assaylab/assay/artrie/internal/radix"
+)
+
+// Eviction and fault-in; the invariants E1 to E5 are in docs/artrie.md, section 7.
+
+// fault brings what the stub in slot stands for into the slot.
+func (t *Trie) fault(slot *radix.Ref, stub radix.Ref, key string) (radix.Ref, error) {
+	m := t.flight(stub)
+	m.Lock()
+	defer m.Unlock()
+	return t.faultAlone(slot, stub, key)
+}
+
+// faultAlone is fault without waiting for others. Edits use it: they hold the lock
+// that faultCounted takes while it holds the one of fault.
+func (t *Trie) faultAlone(slot *radix.Ref, _ radix.Ref, _ string) (radix.Ref, error) {
+	for {
+		p := loadRef(slot)
+		w, owner, cold := radix.Stub(p)
+		if !cold {
+			return p, nil
+		}
+		n, err := image.Owned(owner).Read(w)
+		if err != nil {
+			return nil, err
+		}
+		t.count.faults.Add(1)
+		// It fails only when a compaction has just given the stub a new address.
+		if atomic.CompareAndSwapPointer(slot, p, n) {
+			t.resident.Add(radix.Weigh(n) - radix.Weigh(p))
+			return n, nil
+		}
+	}
+}
+
+// faultCounted is fault for a reader of an overlay with a budget. The reader's slot may
+// be in a version that has passed, and what is left there would be counted and not
+// reachable. So the node goes where the current version has the same stub.
+func (t *Trie) faultCounted(slot *radix.Ref, stub radix.Ref, key string) (radix.Ref, error) {
+	m := t.flight(stub)
+	m.Lock()
+	defer m.Unlock()
+	p := loadRef(slot)
+	w, owner, cold := radix.Stub(p)
+	if !cold {
+		return p, nil
+	}
+	n, err := image.Owned(owner).Read(w)
+	if err != nil {
+		return nil, err
+	}
+	t.count.faults.Add(1)
+	t.apply.Lock()
+	defer t.apply.Unlock()
+	if slot = radix.Locate(&t.version.Load().root, key, p); slot != nil && atomic.CompareAndSwapPointer(slot, p, n) {
+		t.resident.Add(radix.Weigh(n) - radix.Weigh(p))
+	}
+	return n, nil
+}
+
+// flight is the lock under which a stub's block is read (E3).
+func (t *Trie) flight(stub radix.Ref) *sync.Mutex {
+	w, _, _ := radix.Stub(stub)
+	return &t.faults[uint64(radix.Offset(w))/radix.Align%uint64(len(t.faults))]
+}
+
+// read fetches what a stub stands for and keeps nothing.
+func (t *Trie) read(stub radix.Ref) (radix.Ref, error) {
+	w, owner, _ := radix.Stub(stub)
+	t.count.coldReads.Add(1)
+	return image.Owned(owner).Read(w)
+}
+
+// slice bounds how long a commit may have to wait for the evictor, in bytes freed.
+const slice = 64 << 10
+
+// Evict drops cold subtrees from memory, touched or not, until the nodes in
+// memory are within budget bytes or nothing is left that is on disk. It returns the number of
+// subtrees dropped.
+func (t *Trie) Evict(budget int64) (n int, err error) {
+	t.life.RLock()
+	defer t.life.RUnlock()
+	if t.closed.Load() {
+		return 0, ErrClosed
+	}
+	t.evict.Lock()
+	defer t.evict.Unlock()
+	// Two rounds: the first may begin in the middle of the tree.
+	for ends := 0; ends < 2 && t.resident.Load() > budget; {
+		_, k, end := t.sweep(t.resident.Load()-budget, true)
+		n += k
+		if end {
+			ends++
+		}
+	}
+	return n, nil
+}
+
+// relieve brings memory under 15/16 of the budget. While another does so the caller
+// goes on, unless memory is over by an eighth: then all wait.
+func (t *Trie) relieve() {
+	b := t.opt.MemoryBudget
+	if b == 0 || t.resident.Load() <= b {
+		return
+	}
+	if !t.evict.TryLock() {
+		if t.resident.Load() <= b+b/8 {
+			return
+		}
+		t.evict.Lock()
+	}
+	defer t.evict.Unlock()
+	// The first round forgets touches, the second evicts what nobody touched since;
+	// a third means that the rest is not on disk.
+	for ends := 0; ends < 3; {
+		want := t.resident.Load() - (b - b/16)
+		if want <= 0 {
+			return
+		}
+		if _, _, end := t.sweep(want, false); end {
+			ends++
+		}
+	}
+}
+
+// sweep evicts a slice. The caller holds evict.
+func (t *Trie) sweep(want int64, force bool) (freed int64, subtrees int, end bool) {
+	n := t.nodes.Load()
+	if n == nil {
+		return 0, 0, true
+	}
+	t.cold.Store(true)
+	// With the tree standing still, what leaves it is what leaves memory; the swaps
+	// themselves would be right without (E2).
+	if t.opt.Mode == Owned {
+		t.tree.RLock()
+		defer t.tree.RUnlock()
+	} else {
+		t.apply.Lock()
+		defer t.apply.Unlock()
+	}
+	freed, subtrees, end = t.clock.Sweep(&t.version.Load().root, n.Gen, n.Owner(), min(want, slice), force)
+	t.resident.Add(-freed)
+	t.count.evicted.Add(int64(subtrees))
+	return freed, subtrees, end
+}
+
+// makeRoom holds a writer back while memory is over the budget with nodes that
+// are not on disk.
+func (t *Trie) makeRoom() error {
+	b := t.opt.MemoryBudget
+	if b == 0 || t.resident.Load() <= b {
+		return nil
+	}
+	t.relieve()
+	if t.resident.Load() <= b || t.dirty.Load() < b/8 {
+		return nil
+	}
+	if _, err := t.Checkpoint(); err != nil {
+		return err
+	}
+	t.relieve()
+	return nil
+}

@@ -1,0 +1,87 @@
+package image
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/assaylab/assay/artrie/fsys/crashfs"
+	"github.com/assaylab/assay/artrie/internal/radix"
+)
+
+func TestBlocksComeBackOrSayWhy(t *testing.T) {
+	fs := crashfs.New()
+	n, err := CreateNodes(fs, "d", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []uint64
+	var payloads [][]byte
+	for _, size := range []int{0, 1, 8, 400, 70_000, 300_000} {
+		p := bytes.Repeat([]byte{byte(size)}, size)
+		w, err := n.Write(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words, payloads = append(words, w), append(payloads, p)
+	}
+	if err := errors.Join(n.Flush(), n.Sync()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err = OpenNodes(fs, "d", 3, n.Size()); err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range words {
+		if got, err := n.Payload(w); err != nil || !bytes.Equal(got, payloads[i]) {
+			t.Fatalf("block %d: %d bytes, %v", i, len(got), err)
+		}
+	}
+	b := fs.Contents("d/" + NodesName(3))
+	for _, off := range []int64{0, 4, 8, 100} {
+		b[radix.Offset(words[3])+off] ^= 1
+		fs.Replace("d/"+NodesName(3), b)
+		n, err := OpenNodes(fs, "d", 3, n.Size())
+		if err != nil {
+			t.Fatal(err)
+		}
+		damage := (*DamageError)(nil)
+		if _, err := n.Payload(words[3]); !errors.As(err, &damage) || damage.Offset != radix.Offset(words[3]) {
+			t.Errorf("damage at byte %d of a block: %v", off, err)
+		}
+		b[radix.Offset(words[3])+off] ^= 1
+	}
+}
+
+// TestAWriteInTheWrongPlaceIsNoticed: a block is valid only where it belongs.
+func TestAWriteInTheWrongPlaceIsNoticed(t *testing.T) {
+	fs := crashfs.New()
+	n, err := CreateNodes(fs, "d", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w1, _ := n.Write(bytes.Repeat([]byte("a"), 40))
+	w2, _ := n.Write(bytes.Repeat([]byte("b"), 40))
+	if err := n.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	b := fs.Contents("d/" + NodesName(1))
+	copy(b[radix.Offset(w2):], b[radix.Offset(w1):radix.Offset(w2)])
+	fs.Replace("d/"+NodesName(1), b)
+	if n, err = OpenNodes(fs, "d", 1, n.Size()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Payload(w2); err == nil {
+		t.Error("a block that belongs elsewhere was accepted")
+	}
+}
+
+func FuzzManifest(f *testing.F) {
+	f.Add((&Manifest{1, 2, 3, 4, 5, 6, 7}).encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if m, err := decodeManifest(b); err == nil {
+			if again, err := decodeManifest(m.encode()); err != nil || *again != *m {
+				t.Fatalf("%+v comes back as %+v, %v", m, again, err)
+			}
+		}
+	})
+}

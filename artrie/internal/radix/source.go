@@ -1,0 +1,102 @@
+package radix
+
+import "sync/atomic"
+
+// Source fetches what is not in memory.
+type Source struct {
+	// Fault returns the node that the stub in slot stands for and may leave it
+	// there. It never returns a stub. key is what is being looked up, if a single key is.
+	Fault func(slot *Ref, stub Ref, key string) (Ref, error)
+	// Read returns the same node and leaves the slot alone.
+	Read func(stub Ref) (Ref, error)
+	// Touch has Get mark the nodes it passes as used.
+	Touch bool
+}
+
+// enter is what slot holds, fetched and kept if need be.
+func (s *Source) enter(slot *Ref) (Ref, error) {
+	p := atomic.LoadPointer(slot)
+	if p != nil && kindOf(p) == kindStub {
+		return s.Fault(slot, p, "")
+	}
+	return p, nil
+}
+
+// peek is what slot holds, fetched if need be and not kept.
+func (s *Source) peek(slot *Ref) (Ref, error) {
+	p := atomic.LoadPointer(slot)
+	if p != nil && kindOf(p) == kindStub {
+		return s.Read(p)
+	}
+	return p, nil
+}
+
+// Get looks key up. The value lies in the tree's memory: it must not be changed.
+func Get(slot *Ref, key string, src *Source) (val []byte, found bool, err error) {
+	d := 0
+	for {
+		p := atomic.LoadPointer(slot)
+		if p == nil {
+			return nil, false, nil
+		}
+		k := kindOf(p)
+		if k == kindStub {
+			if p, err = src.Fault(slot, p, key); err != nil || p == nil {
+				return nil, false, err
+			}
+			k = kindOf(p)
+		}
+		if k <= kindBig {
+			if k == kindBig && src.Touch {
+				touch(stateOf(p))
+			}
+			if leafRest(p) != key[d:] {
+				return nil, false, nil
+			}
+			return leafVal(p), true, nil
+		}
+		h := (*head)(p)
+		if src.Touch {
+			touch(&h.state)
+		}
+		if n := int(h.plen); n > 0 {
+			if len(key)-d < n || key[d:d+n] != h.pfx() {
+				return nil, false, nil
+			}
+			d += n
+		}
+		if d == len(key) {
+			slot = &h.val
+			continue
+		}
+		if slot = find(h, key[d]); slot == nil {
+			return nil, false, nil
+		}
+		d++
+	}
+}
+
+// Locate finds the slot on the way to key that holds the given stub; nil if none
+// does. It fetches nothing.
+func Locate(slot *Ref, key string, stub Ref) *Ref {
+	for slot != nil {
+		p := atomic.LoadPointer(slot)
+		if p == stub {
+			return slot
+		}
+		if p == nil || !isInner(p) {
+			return nil
+		}
+		h := (*head)(p)
+		n := int(h.plen)
+		if len(key) < n || key[:n] != h.pfx() {
+			return nil
+		}
+		if key = key[n:]; key == "" {
+			slot = &h.val
+			continue
+		}
+		slot, key = find(h, key[0]), key[1:]
+	}
+	return nil
+}

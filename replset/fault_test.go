@@ -1,0 +1,383 @@
+package replset_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/assaylab/assay/replset"
+)
+
+// casProbe lets workers replace one document by {_id, v} until stop is closed, and
+// fails if a version was won twice or lost.
+func casProbe(t *testing.T, c *mongo.Client, disturb func(), least time.Duration) {
+	t.Helper()
+	ctx := within(t)
+	col := c.Database("cas").Collection("c")
+	_, err := col.InsertOne(ctx, bson.M{"_id": "x", "v": int64(0)})
+	must(t, err)
+	stop := make(chan struct{})
+	var wins, losses, open atomic.Int64
+	var won sync.Map
+	var group sync.WaitGroup
+	for w := range 8 {
+		group.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				var d struct{ V int64 }
+				if col.FindOne(ctx, bson.M{"_id": "x"}).Decode(&d) != nil {
+					continue
+				}
+				err := col.FindOneAndReplace(ctx, bson.M{"_id": "x", "v": d.V}, bson.M{"v": d.V + 1, "by": w}).Err()
+				switch {
+				case err == nil:
+					wins.Add(1)
+					if by, twice := won.LoadOrStore(d.V, w); twice {
+						t.Errorf("version %d was won by %v and by %d", d.V, by, w)
+					}
+				case errors.Is(err, mongo.ErrNoDocuments):
+					losses.Add(1)
+				default:
+					open.Add(1) // may have won
+				}
+			}
+		})
+	}
+	began := time.Now()
+	if disturb != nil {
+		disturb()
+	}
+	// At least this long, and until enough has happened to mean something.
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if time.Since(began) >= least && wins.Load() > 20 || ctx.Err() != nil {
+			break
+		}
+	}
+	close(stop)
+	group.Wait()
+	took := time.Since(began)
+	var d struct{ V int64 }
+	must(t, col.FindOne(ctx, bson.M{"_id": "x"}).Decode(&d))
+	t.Logf("%d wins, %d losses, %d open, version %d, %.0f wins/s", wins.Load(), losses.Load(), open.Load(), d.V, float64(wins.Load())/took.Seconds())
+	if wins.Load() < 20 || losses.Load() == 0 {
+		t.Errorf("only %d wins and %d losses; this shows nothing", wins.Load(), losses.Load())
+	}
+	if d.V < wins.Load() || d.V > wins.Load()+open.Load() {
+		t.Errorf("version %d after %d wins and %d open ends", d.V, wins.Load(), open.Load())
+	}
+}
+
+func TestNoVersionIsWonTwice(t *testing.T) {
+	for _, o := range []replset.Options{{}, {NoSync: true}, {Members: 1}} {
+		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
+			_, c := start(t, o)
+			casProbe(t, c, nil, 500*time.Millisecond)
+		})
+	}
+}
+
+func TestNoVersionIsWonTwiceThroughStepDowns(t *testing.T) {
+	s, c := start(t, replset.Options{})
+	casProbe(t, c, func() {
+		for range 5 {
+			must(t, s.StepDown(within(t)))
+		}
+	}, time.Second)
+}
+
+func TestNoVersionIsWonTwiceThroughKills(t *testing.T) {
+	s, c := start(t, replset.Options{LoseUnsynced: true})
+	casProbe(t, c, func() {
+		for range 3 {
+			p, err := s.AwaitPrimary(within(t))
+			must(t, err)
+			must(t, s.Kill(p))
+			_, err = s.AwaitPrimary(within(t))
+			must(t, err)
+			must(t, s.Restart(p))
+		}
+	}, time.Second)
+}
+
+func TestAKilledPrimaryIsReplaced(t *testing.T) {
+	s, c := start(t, replset.Options{})
+	ctx := within(t)
+	col := c.Database("db").Collection("c")
+	_, err := col.InsertOne(ctx, bson.M{"_id": 1})
+	must(t, err)
+	p := s.Primary()
+	began := time.Now()
+	must(t, s.Kill(p))
+	next, err := s.AwaitPrimary(ctx)
+	must(t, err)
+	took := time.Since(began)
+	t.Logf("a new primary after %v", took)
+	if next == p || took > time.Second {
+		t.Errorf("after the death of %d, %d is primary, %v later", p, next, took)
+	}
+	must(t, col.FindOne(ctx, bson.M{"_id": 1}).Err())
+	_, err = col.InsertOne(ctx, bson.M{"_id": 2})
+	must(t, err)
+	must(t, s.Restart(p))
+	direct := connect(t, s.MemberURI(p))
+	awaitDocument(t, direct, bson.M{"_id": 2})
+}
+
+// awaitDocument waits until a member has a document in db.c.
+func awaitDocument(t *testing.T, direct *mongo.Client, filter any) {
+	t.Helper()
+	ctx := within(t)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := direct.Database("db").Collection("c").FindOne(ctx, filter).Err()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("the document %v did not arrive: %v", filter, err)
+		}
+	}
+}
+
+func TestARestartKeepsData(t *testing.T) {
+	for _, o := range []replset.Options{{}, {LoseUnsynced: true}, {Dir: t.TempDir()}} {
+		s, c := start(t, o)
+		ctx := within(t)
+		col := c.Database("db").Collection("c")
+		_, err := col.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.M{"x": 1}, Options: options.Index().SetUnique(true)})
+		must(t, err)
+		for i := range 20 {
+			_, err := col.InsertOne(ctx, bson.M{"_id": i, "x": i})
+			must(t, err)
+		}
+		for i := range 3 {
+			must(t, s.Kill(i))
+		}
+		for i := range 3 {
+			must(t, s.Restart(i))
+		}
+		_, err = s.AwaitPrimary(ctx)
+		must(t, err)
+		n, err := col.CountDocuments(ctx, bson.M{})
+		must(t, err)
+		if n != 20 {
+			t.Errorf("after all members were killed there are %d of 20 documents", n)
+		}
+		if _, err = col.InsertOne(ctx, bson.M{"_id": 99, "x": 3}); !mongo.IsDuplicateKeyError(err) {
+			t.Errorf("a unique index forgot its keys: %v", err)
+		}
+	}
+}
+
+func TestAMemberThatWasAwayForLongCatchesUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes ten thousand entries")
+	}
+	s, c := start(t, replset.Options{NoSync: true})
+	ctx := within(t)
+	col := c.Database("db").Collection("c")
+	_, err := col.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.M{"n": 1}})
+	must(t, err)
+	away := (s.Primary() + 1) % 3
+	must(t, s.Kill(away))
+	// More entries than the log keeps, so that only a snapshot helps.
+	const workers, each = 32, 320
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() {
+			for i := range each {
+				if _, err := col.UpdateOne(ctx, bson.M{"_id": w}, bson.M{"$set": bson.M{"n": i}}, options.UpdateOne().SetUpsert(true)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	_, err = col.InsertOne(ctx, bson.M{"_id": "last"})
+	must(t, err)
+	must(t, s.Restart(away))
+	direct := connect(t, s.MemberURI(away))
+	awaitDocument(t, direct, bson.M{"_id": "last"})
+	n, err := direct.Database("db").Collection("c").CountDocuments(ctx, bson.M{"n": each - 1})
+	must(t, err)
+	if n != workers {
+		t.Errorf("after catching up it has %d of %d documents", n, workers)
+	}
+	// It goes on from there as any other.
+	_, err = col.InsertOne(ctx, bson.M{"_id": "after"})
+	must(t, err)
+	awaitDocument(t, direct, bson.M{"_id": "after"})
+}
+
+func TestAUniqueKeyIsTakenOnce(t *testing.T) {
+	_, c := start(t, replset.Options{})
+	ctx := within(t)
+	col := c.Database("db").Collection("c")
+	_, err := col.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.M{"x": 1}, Options: options.Index().SetUnique(true)})
+	must(t, err)
+	for round := range 20 {
+		var ok atomic.Int64
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				_, err := col.InsertOne(ctx, bson.M{"x": round})
+				switch {
+				case err == nil:
+					ok.Add(1)
+				case !mongo.IsDuplicateKeyError(err):
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if ok.Load() != 1 {
+			t.Fatalf("%d documents have the key", ok.Load())
+		}
+	}
+	// Upserts on the key all succeed, and there is one document.
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 10 {
+				_, err := col.UpdateOne(ctx, bson.M{"x": 1000}, bson.M{"$inc": bson.M{"n": 1}}, options.UpdateOne().SetUpsert(true))
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	var d struct{ N int }
+	must(t, col.FindOne(ctx, bson.M{"x": 1000}).Decode(&d))
+	if d.N != 80 {
+		t.Errorf("80 upserts counted to %d", d.N)
+	}
+}
+
+func TestAStepDownIsStreamed(t *testing.T) {
+	s, _ := start(t, replset.Options{})
+	ctx := within(t)
+	found := make(chan string, 100)
+	watch := &event.ServerMonitor{ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
+		if e.NewDescription.Kind == "RSPrimary" {
+			found <- string(e.Address)
+		}
+	}}
+	c := connect(t, s.URI(), options.Client().SetServerMonitor(watch))
+	_, err := c.Database("db").Collection("c").InsertOne(ctx, bson.M{"_id": 0})
+	must(t, err)
+	first := <-found
+	began := time.Now()
+	must(t, s.StepDown(ctx))
+	_, err = c.Database("db").Collection("c").InsertOne(ctx, bson.M{"_id": 1})
+	must(t, err)
+	t.Logf("stepping down and writing took %v", time.Since(began))
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the client found the new primary after %v", took)
+	}
+	select {
+	case second := <-found:
+		if second == first {
+			t.Errorf("the new primary is the old one, %s", first)
+		}
+	case <-ctx.Done():
+		t.Error("the client was told of no new primary")
+	}
+}
+
+func TestGarbageHurtsNobody(t *testing.T) {
+	s, c := start(t, replset.Options{})
+	ctx := within(t)
+	col := c.Database("db").Collection("c")
+	addr := s.MemberURI(s.Primary())[len("mongodb://"):]
+	addr = addr[:len(addr)-len("/?directConnection=true")]
+	for _, junk := range []string{"GET / HTTP/1.1\r\n\r\n", "\x10\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xff\x00\x00\x00", "\xff\xff\xff\x7f1234567890123", "\x20\x00\x00\x00half"} {
+		nc, err := net.Dial("tcp", addr)
+		must(t, err)
+		_, err = nc.Write([]byte(junk))
+		must(t, err)
+		must(t, nc.(*net.TCPConn).CloseWrite())
+		must(t, nc.SetReadDeadline(time.Now().Add(patience)))
+		if n, err := nc.Read(make([]byte, 1)); n > 0 || err == nil {
+			t.Errorf("%q was answered", junk)
+		} else if errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%q keeps its connection", junk)
+		}
+		must(t, nc.Close())
+		_, err = col.InsertOne(ctx, bson.M{"junk": junk})
+		must(t, err)
+	}
+}
+
+func TestAPartitionedPrimaryCannotWrite(t *testing.T) {
+	s, c := start(t, replset.Options{})
+	ctx := within(t)
+	col := c.Database("db").Collection("c")
+	_, err := col.InsertOne(ctx, bson.M{"_id": 0})
+	must(t, err)
+	old := s.Primary()
+	others := []int{(old + 1) % 3, (old + 2) % 3}
+	must(t, s.Partition([]int{old}, others))
+	_, err = col.InsertOne(ctx, bson.M{"_id": 1})
+	must(t, err)
+	must(t, s.Heal())
+	direct := connect(t, s.MemberURI(old))
+	awaitDocument(t, direct, bson.M{"_id": 1})
+}
+
+func TestAPausedPrimaryComesBackAsASecondary(t *testing.T) {
+	s, c := start(t, replset.Options{})
+	ctx := within(t)
+	col := c.Database("db").Collection("c")
+	_, err := col.InsertOne(ctx, bson.M{"_id": 0})
+	must(t, err)
+	old := s.Primary()
+	must(t, s.Pause(old))
+	next := connect(t, s.MemberURI((old+1)%3))
+	waitFor(t, "another primary", func() bool {
+		var h struct {
+			Primary string
+			Me      string
+		}
+		must(t, next.Database("admin").RunCommand(ctx, bson.M{"hello": 1}).Decode(&h))
+		return h.Primary != "" && "mongodb://"+h.Primary+"/?directConnection=true" != s.MemberURI(old)
+	})
+	must(t, s.Resume(old))
+	_, err = col.InsertOne(ctx, bson.M{"_id": 1})
+	must(t, err)
+	awaitDocument(t, connect(t, s.MemberURI(old)), bson.M{"_id": 1})
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx := within(t)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package server
+
+import (
+	"math"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/assaylab/assay/replset/query"
+	"github.com/assaylab/assay/replset/query/value"
+)
+
+// generic are the fields that every command may have.
+var generic = []string{
+	"$db", "lsid", "txnNumber", "autocommit", "startTransaction", "$clusterTime", "$readPreference", "readConcern",
+	"writeConcern", "maxTimeMS", "comment", "apiVersion", "apiStrict", "apiDeprecationErrors", "maxTimeMSOpOnly",
+	"coordinator", "help",
+}
+
+// args reads fields of a document by name and keeps the first error.
+type args struct {
+	what string // for messages: the command, or a statement in it
+	doc  document
+	err  error
+}
+
+// only refuses fields that are not listed.
+func (a *args) only(lists ...[]string) error {
+	seen := map[string]bool{}
+	for k := range value.Fields(a.doc) {
+		if !slices.ContainsFunc(lists, func(l []string) bool { return slices.Contains(l, k) }) {
+			return errorf(codeUnknownField, "BSON field '%s.%s' is an unknown field.", a.what, k)
+		}
+		if seen[k] {
+			return errorf(40413, "BSON field '%s.%s' is a duplicate field", a.what, k)
+		}
+		seen[k] = true
+	}
+	return nil
+}
+
+func (a *args) get(name string) query.Value {
+	if a.doc == nil {
+		return value.Missing
+	}
+	return value.Lookup(a.doc, name)
+}
+
+func (a *args) has(name string) bool { return !value.IsMissing(a.get(name)) }
+
+func (a *args) wrong(name string, v query.Value, want string) {
+	if a.err == nil {
+		a.err = errorf(codeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.what, name, value.TypeName(v), want)
+	}
+}
+
+func (a *args) boolean(name string, otherwise bool) bool {
+	v := a.get(name)
+	switch {
+	case value.IsMissing(v):
+		return otherwise
+	case v.Type == bsoncore.TypeBoolean:
+		return v.Boolean()
+	case value.IsNumber(v):
+		return value.Truth(v)
+	}
+	a.wrong(name, v, "bool")
+	return otherwise
+}
+
+// integer is a number with an integral value; a double is cut.
+func (a *args) integer(name string, otherwise int64) int64 {
+	v := a.get(name)
+	if value.IsMissing(v) || value.IsNullish(v) {
+		return otherwise
+	}
+	if !value.IsNumber(v) {
+		a.wrong(name, v, "long")
+		return otherwise
+	}
+	n, ok := value.NumberOf(v).Trunc64()
+	if !ok && a.err == nil {
+		a.err = errorf(codeBadValue, "BSON field '%s.%s' is out of range", a.what, name)
+	}
+	return n
+}
+
+// count is an integer that may not be negative.
+func (a *args) count(name string, otherwise int64) int64 {
+	n := a.integer(name, otherwise)
+	if n < 0 && n != otherwise && a.err == nil {
+		a.err = errorf(51024, "BSON field '%s' value must be >= 0, actual value '%d'", name, n)
+	}
+	return n
+}
+
+func (a *args) text(name string) string {
+	v := a.get(name)
+	if value.IsMissing(v) {
+		return ""
+	}
+	if !value.IsString(v) {
+		a.wrong(name, v, "string")
+		return ""
+	}
+	return value.Str(v)
+}
+
+// document is nil if the field is not there.
+func (a *args) document(name string) document {
+	v := a.get(name)
+	if value.IsMissing(v) || value.IsNullish(v) {
+		return nil
+	}
+	if !value.IsDocument(v) {
+		a.wrong(name, v, "object")
+		return nil
+	}
+	return v.Data
+}
+
+func (a *args) array(name string) query.Value {
+	v := a.get(name)
+	if !value.IsMissing(v) && !value.IsArray(v) {
+		a.wrong(name, v, "array")
+		return value.Missing
+	}
+	return v
+}
+
+// refuse answers 238 for a field that is known, has a value that matters, and
+// is not supported here.
+func (a *args) refuse(names ...string) {
+	for _, name := range names {
+		if v := a.get(name); a.err == nil && value.Truth(v) {
+			a.err = errorf(codeNotImplemented, "option '%s' of %s is not supported", name, a.what)
+		}
+	}
+}
+
+func (a *args) collation() {
+	if d := a.document("collation"); d != nil && a.err == nil {
+		a.err = query.CheckCollation(d)
+	}
+}
+
+// must refuses a document without the field.
+func (a *args) must(names ...string) {
+	for _, name := range names {
+		if !a.has(name) && a.err == nil {
+			a.err = errorf(codeMissingField, "BSON field '%s.%s' is missing but a required field", a.what, name)
+		}
+	}
+}
+
+func clamp(n int64) int { return int(min(n, math.MaxInt32)) }
+
+func appendArray(b *builder, name string, docs []document) {
+	b.AppendArray(name, docArray(docs))
+}
+
+func docArray(docs []document) bsoncore.Array {
+	at, out := bsoncore.AppendArrayStart(nil)
+	for i, d := range docs {
+		out = bsoncore.AppendDocumentElement(out, digits(i), d)
+	}
+	out, _ = bsoncore.AppendArrayEnd(out, at)
+	return out
+}
+
+func textArray(list []string) bsoncore.Array {
+	b := bsoncore.NewArrayBuilder()
+	for _, s := range list {
+		b.AppendString(s)
+	}
+	return b.Build()
+}

@@ -1,0 +1,212 @@
+package server
+
+import (
+	"bytes"
+
+	"github.com/assaylab/assay/replset/query"
+	"github.com/assaylab/assay/replset/query/value"
+)
+
+// updateStatement is one update, parsed.
+type updateStatement struct {
+	ns     string
+	sel    selection
+	update *query.Update
+	upsert bool
+	multi  bool
+}
+
+// updated is what came of a statement.
+type updated struct {
+	n, modified int32
+	upserted    document // the new document
+	before      document // of a statement on one document
+	after       document
+}
+
+func (k *call) parseUpdate(ns string, a *args, filter, update string, vars *query.Vars) (*updateStatement, error) {
+	st := &updateStatement{ns: ns, upsert: a.boolean("upsert", false), multi: a.boolean("multi", false)}
+	a.collation()
+	a.must(filter, update)
+	raw, hint := a.document(filter), a.get("hint")
+	filters := a.array("arrayFilters")
+	if a.has("c") {
+		var err error
+		if vars, err = k.vars(a.document("c")); err != nil {
+			return nil, err
+		}
+	}
+	sort := a.document("sort")
+	if a.err != nil {
+		return nil, a.err
+	}
+	f, err := query.ParseFilter(raw, vars)
+	if err != nil {
+		return nil, err
+	}
+	st.sel = selection{filter: f, raw: raw, hint: hint}
+	if sort != nil {
+		if st.sel.sort, err = query.ParseSort(sort); err != nil {
+			return nil, err
+		}
+	}
+	if st.update, err = query.ParseUpdate(a.get(update), query.UpdateOptions{ArrayFilters: filters, Vars: vars}); err != nil {
+		return nil, err
+	}
+	if st.multi && st.update.IsReplacement() {
+		return nil, errorf(codeFailedToParse, "multi update is not supported for replacement-style update")
+	}
+	if st.multi && sort != nil {
+		return nil, errorf(codeFailedToParse, "Cannot specify sort with multi=true")
+	}
+	return st, nil
+}
+
+// do runs the statement within a batch.
+func (st *updateStatement) do(b *batch) (res updated, err error) {
+	if st.multi {
+		err = b.all(st.ns, st.sel, func(col *collection, key []byte, doc document, index query.Position) error {
+			return st.change(b, col, key, doc, index, &res)
+		})
+		if err != nil || res.n > 0 || !st.upsert || b.stopped() {
+			return res, err
+		}
+	}
+	err = b.run(func() error {
+		res = updated{}
+		col, err := b.open(st.ns, st.upsert)
+		if err != nil {
+			return err
+		}
+		err = b.each(col, st.sel, func(key []byte, doc document, index query.Position) (bool, error) {
+			return false, st.change(b, col, key, doc, index, &res)
+		})
+		if err != nil || res.n > 0 || !st.upsert {
+			return err
+		}
+		if res.upserted, err = b.upsert(col, st.update, st.sel.filter); err == nil {
+			res.n, res.after = 1, res.upserted
+		}
+		return err
+	})
+	return res, err
+}
+
+func (st *updateStatement) change(b *batch, col *collection, key []byte, doc document, index query.Position, res *updated) error {
+	now, modified, err := st.update.Apply(doc, b.k.applyInput(index))
+	if err != nil {
+		return err
+	}
+	if modified && !bytes.Equal(doc, now) {
+		if err := b.w.set(b.k.ctx, col, key, doc, now); err != nil {
+			return err
+		}
+		res.modified++
+	} else {
+		b.w.leave(col, key)
+	}
+	res.n++
+	res.before, res.after = doc, now
+	return nil
+}
+
+var updateFields = []string{"q", "u", "c", "upsert", "multi", "collation", "arrayFilters", "hint"}
+
+func cmdUpdate(k *call) error {
+	ns, err := k.target()
+	if err != nil {
+		return err
+	}
+	ordered := k.boolean("ordered", true)
+	k.boolean("bypassDocumentValidation", false)
+	ids, err := k.stmtIDs()
+	if err != nil {
+		return err
+	}
+	docs, err := k.documents("updates")
+	if err != nil {
+		return err
+	}
+	if err := shapes("update.updates", docs, updateFields, "q", "u"); err != nil {
+		return err
+	}
+	vars, err := k.vars(k.document("let"))
+	if err != nil {
+		return err
+	}
+	var total updated
+	var upserted []document
+	again, failed := retried{}, &writeErrors{k: k}
+	b := k.newBatch()
+	defer b.close()
+	add := func(i int, r document) {
+		a := &args{doc: r}
+		total.n += int32(a.integer("n", 0))
+		total.modified += int32(a.integer("nModified", 0))
+		if id := a.get("_id"); !value.IsMissing(id) {
+			upserted = append(upserted, newDoc().AppendInt32("index", int32(i)).AppendValue("_id", id).Build())
+		}
+	}
+	for i, d := range docs {
+		if was := k.record.done(ids(i)); was != nil {
+			again = append(again, ids(i))
+			add(i, document(was.Reply))
+			continue
+		}
+		reply, err := k.updateOne(b, ns, d, vars, ids(i))
+		if err != nil {
+			if k.fatal(err) {
+				return err
+			}
+			failed.add(i, err)
+			if ordered || k.inTxn {
+				break
+			}
+			continue
+		}
+		add(i, reply)
+		if b.stopped() {
+			break
+		}
+	}
+	if !b.stopped() {
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	k.out.AppendInt32("n", total.n).AppendInt32("nModified", total.modified)
+	if len(upserted) > 0 {
+		appendArray(k.out, "upserted", upserted)
+	}
+	failed.append(k.out)
+	again.append(k.out)
+	return nil
+}
+
+func (k *call) updateOne(b *batch, ns string, d document, vars *query.Vars, id int32) (document, error) {
+	a := &args{what: "update.updates", doc: d}
+	st, err := k.parseUpdate(ns, a, "q", "u", vars)
+	if err != nil {
+		return nil, err
+	}
+	if st.multi && k.record != nil && !k.inTxn {
+		return nil, errorf(codeInvalidOptions, "Cannot use (or request) retryable writes with multi=true")
+	}
+	res, err := st.do(b)
+	if err != nil {
+		return nil, err
+	}
+	reply := res.encode()
+	k.remember(id, reply)
+	return reply, nil
+}
+
+func (r *updated) encode() document {
+	out := newDoc().AppendInt32("n", r.n).AppendInt32("nModified", r.modified)
+	if r.upserted != nil {
+		out.AppendValue("_id", idOf(r.upserted))
+	}
+	return out.Build()
+}
+
+func idOf(doc document) query.Value { return (&args{doc: doc}).get("_id") }

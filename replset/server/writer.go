@@ -1,0 +1,324 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/assaylab/assay/replset/query"
+	"github.com/assaylab/assay/replset/query/value"
+	"github.com/assaylab/assay/replset/store"
+)
+
+// errBusy is returned in the middle of a batch when a latch is held by somebody
+// else: propose the batch first, then try again.
+var errBusy = errors.New("a latch is held by somebody else")
+
+// writer gathers the writes of one entry and holds their latches: of one
+// command's batch, or of a whole transaction.
+type writer struct {
+	s    *Server
+	hold *holder
+	term uint64
+	at   uint64 // the transaction's snapshot; 0 outside one
+
+	docs    map[docID]*pendingDoc
+	counts  map[uint32]int // documents by collection
+	unique  map[string][]byte
+	created map[string]*collection // by a transaction
+	effects store.Effects          // what is not a document
+	bytes   int
+}
+
+type docID struct {
+	col uint32
+	key string
+}
+
+// pendingDoc is a document that the entry will change.
+type pendingDoc struct {
+	col *collection
+	key []byte
+	was document // committed; nil is none
+	now document
+}
+
+func (s *Server) writer(term uint64) *writer {
+	return &writer{s: s, hold: s.latches.holder(), term: term, docs: map[docID]*pendingDoc{}, counts: map[uint32]int{}, unique: map[string][]byte{}, created: map[string]*collection{}}
+}
+
+// find returns a collection as the writer sees it.
+func (w *writer) find(ns string) (*collection, error) {
+	if c := w.created[ns]; c != nil {
+		return c, nil
+	}
+	return w.s.find(ns)
+}
+
+func (w *writer) touches(col uint32) bool { return w.counts[col] > 0 }
+
+func (w *writer) pending(col uint32, key []byte) *pendingDoc { return w.docs[docID{col, string(key)}] }
+
+// sorted are the writer's documents of a collection in the order of their keys.
+func (w *writer) sorted(col uint32) []pendingDoc {
+	var out []pendingDoc
+	for id, p := range w.docs {
+		if id.col == col {
+			out = append(out, *p)
+		}
+	}
+	slices.SortFunc(out, func(a, b pendingDoc) int { return bytes.Compare(a.key, b.key) })
+	return out
+}
+
+func (w *writer) empty() bool {
+	return len(w.docs) == 0 && len(w.created) == 0 && len(w.effects.Put)+len(w.effects.Drop)+len(w.effects.DropIndexes)+len(w.effects.Entries) == 0
+}
+
+func docLatch(col uint32, key []byte) string {
+	return string(append([]byte{'d', byte(col >> 24), byte(col >> 16), byte(col >> 8), byte(col)}, key...))
+}
+
+func keyLatch(index uint32, key []byte) string {
+	return string(append([]byte{'k', byte(index >> 24), byte(index >> 16), byte(index >> 8), byte(index)}, key...))
+}
+
+func conflict() error {
+	return errorf(codeWriteConflict, "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or multi-document transaction.")
+}
+
+// latch takes a latch by the rules of the package comment.
+func (w *writer) latch(ctx context.Context, key string) error {
+	switch {
+	case w.hold.try(key, false):
+		return nil
+	case w.at != 0:
+		return conflict()
+	case len(w.docs) > 0:
+		return errBusy
+	}
+	return w.hold.acquire(ctx, key, false)
+}
+
+// load takes the document's latch and reads its newest version.
+func (w *writer) load(ctx context.Context, col *collection, key []byte) (document, error) {
+	if p := w.pending(col.ID, key); p != nil {
+		return p.now, nil
+	}
+	if err := w.latch(ctx, docLatch(col.ID, key)); err != nil {
+		return nil, err
+	}
+	doc, written, err := w.s.m.Store.Get(col.ID, key, store.Latest)
+	if err != nil {
+		return nil, err
+	}
+	if w.at != 0 && written > w.at {
+		return nil, conflict()
+	}
+	return doc, nil
+}
+
+// leave gives back the latch of a document that was loaded and stays as it is.
+// A transaction keeps it.
+func (w *writer) leave(col *collection, key []byte) {
+	if w.at == 0 && w.pending(col.ID, key) == nil {
+		w.hold.releaseOne(docLatch(col.ID, key))
+	}
+}
+
+// set gives a document, which was loaded before, its new version; nil removes it.
+// Error: 11000, and errBusy.
+func (w *writer) set(ctx context.Context, col *collection, key []byte, was, now document) error {
+	if now != nil && len(now) > value.MaxDocumentSize {
+		return errorf(10334, "BSONObj size: %d is invalid. Size must be between 0 and %d(16MB)", len(now), value.MaxDocumentSize)
+	}
+	if err := w.checkUnique(ctx, col, key, was, now); err != nil {
+		return err
+	}
+	id := docID{col.ID, string(key)}
+	if p := w.docs[id]; p != nil {
+		p.now = now
+	} else {
+		w.docs[id] = &pendingDoc{col: col, key: key, was: was, now: now}
+		w.counts[col.ID]++
+	}
+	w.bytes += len(key) + len(now)
+	return nil
+}
+
+// claim is a unique key that a document gains or gives up.
+type claim struct {
+	index *index
+	key   []byte
+	gains bool
+	latch string
+}
+
+func (w *writer) checkUnique(ctx context.Context, col *collection, key []byte, was, now document) error {
+	var claims []claim
+	for _, x := range col.indexes {
+		had, _, err := x.keys(was)
+		if err != nil {
+			return err
+		}
+		has, _, err := x.keys(now)
+		if err != nil {
+			return err
+		}
+		if !x.unique {
+			continue
+		}
+		for _, k := range lacking(has, had) {
+			claims = append(claims, claim{x, k, true, keyLatch(x.ID, k)})
+		}
+		for _, k := range lacking(had, has) {
+			claims = append(claims, claim{x, k, false, keyLatch(x.ID, k)})
+		}
+	}
+	slices.SortFunc(claims, func(a, b claim) int { return cmp.Compare(a.latch, b.latch) })
+	for _, c := range claims {
+		if err := w.latch(ctx, c.latch); err != nil {
+			return err
+		}
+		if c.gains {
+			if err := w.checkFree(col, c, key, now); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range claims {
+		if c.gains {
+			w.unique[c.latch] = key
+		} else if bytes.Equal(w.unique[c.latch], key) {
+			delete(w.unique, c.latch)
+		}
+	}
+	return nil
+}
+
+// checkFree refuses a key that another document has, committed or in this entry.
+func (w *writer) checkFree(col *collection, c claim, key []byte, now document) error {
+	if other := w.unique[c.latch]; other != nil && !bytes.Equal(other, key) {
+		return duplicate(col, c.index.Name, c.index.key, now)
+	}
+	sc, err := w.s.m.Store.Entries(c.index.ID, store.Range{Low: c.key, High: c.key}, store.Latest, false)
+	if err != nil {
+		return err
+	}
+	defer sc.Close()
+	for {
+		f, ok, err := sc.Next()
+		if err != nil || !ok {
+			return err
+		}
+		if bytes.Equal(f.Key, key) {
+			continue
+		}
+		if p := w.pending(col.ID, f.Key); p != nil {
+			keys, _, err := c.index.keys(p.now)
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, c.key) }) {
+				continue
+			}
+		}
+		if w.at != 0 && f.Written > w.at {
+			return conflict()
+		}
+		return duplicate(col, c.index.Name, c.index.key, now)
+	}
+}
+
+// duplicate is error 11000 with the fields of the key.
+func duplicate(col *collection, name string, pattern, doc document) error {
+	values := newDoc()
+	for path := range value.Fields(pattern) {
+		v := lookup(doc, path)
+		if value.IsMissing(v) {
+			v = value.Null
+		}
+		values.AppendValue(path, v)
+	}
+	kv := values.Build()
+	return &Error{
+		Code:    codeDuplicateKey,
+		Message: "E11000 duplicate key error collection: " + col.Name + " index: " + name + " dup key: " + value.Show(value.Doc(kv)),
+		Extra:   newDoc().AppendDocument("keyPattern", pattern).AppendDocument("keyValue", kv).Build(),
+	}
+}
+
+func lookup(doc document, path string) query.Value {
+	d := query.NewDistinct(path)
+	d.Add(doc)
+	for v := range value.Elements(d.Values().Data) {
+		return v
+	}
+	return value.Missing
+}
+
+// build makes the effects of what was gathered.
+func (w *writer) build() (*store.Effects, error) {
+	e := w.effects
+	multikey := map[uint32]*store.Collection{}
+	ids := make([]docID, 0, len(w.docs))
+	for id := range w.docs {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b docID) int {
+		return cmp.Or(cmp.Compare(a.col, b.col), cmp.Compare(a.key, b.key))
+	})
+	for _, id := range ids {
+		p := w.docs[id]
+		if p.was == nil && p.now == nil || p.was != nil && bytes.Equal(p.was, p.now) {
+			continue
+		}
+		ch := store.Change{Collection: id.col, Key: p.key, Document: p.now}
+		for i, x := range p.col.indexes {
+			had, _, err := x.keys(p.was)
+			if err != nil {
+				return nil, err
+			}
+			has, many, err := x.keys(p.now)
+			if err != nil {
+				return nil, err
+			}
+			for _, k := range lacking(has, had) {
+				ch.Add = append(ch.Add, store.IndexKey{Index: x.ID, Key: k})
+			}
+			for _, k := range lacking(had, has) {
+				ch.Remove = append(ch.Remove, store.IndexKey{Index: x.ID, Key: k})
+			}
+			if many && !x.Multikey {
+				markMultikey(multikey, p.col, p.col.indexes[i].ID)
+			}
+		}
+		e.Changes = append(e.Changes, ch)
+	}
+	for _, c := range w.created {
+		if multikey[c.ID] == nil {
+			multikey[c.ID] = c.Collection
+		}
+	}
+	for _, c := range multikey {
+		e.Put = append(e.Put, c)
+	}
+	return &e, nil
+}
+
+func markMultikey(changed map[uint32]*store.Collection, col *collection, id uint32) {
+	c := changed[col.ID]
+	if c == nil {
+		clone := *col.Collection
+		clone.Indexes = slices.Clone(clone.Indexes)
+		c = &clone
+		changed[col.ID] = c
+	}
+	for i := range c.Indexes {
+		if c.Indexes[i].ID == id {
+			c.Indexes[i].Multikey = true
+		}
+	}
+}
