@@ -24,7 +24,6 @@ const (
 	kindLeaf            // leaf with a value
 	kindBig             // leaf with a state word, over maxLeaf bytes
 	kindStub            // a subtree that is on disk only
-	kind2
 	kind4
 	kind8
 	kind12
@@ -37,6 +36,9 @@ const (
 	maxPrefix = 8
 	maxLeaf   = 192
 )
+
+// A node for two children would take 48 bytes instead of 64; it would lie across
+// two cache lines as often as not, and most inner nodes have two children.
 
 // head is what all inner nodes begin with. Only state, val and the child slots
 // may change after publication, and only as N2 says.
@@ -51,10 +53,6 @@ type head struct {
 
 // The first n keys of an array node are sorted and belong to the first n children.
 type (
-	node2 struct {
-		head
-		ch [2]Ref
-	}
 	node4 struct {
 		head
 		ch [4]Ref
@@ -98,12 +96,10 @@ func kindOf(p Ref) uint8 { return *(*uint8)(p) }
 
 func isLeaf(p Ref) bool { return kindOf(p) <= kindBig }
 
-func isInner(p Ref) bool { return kindOf(p) >= kind2 }
+func isInner(p Ref) bool { return kindOf(p) >= kind4 }
 
 func capacity(kind uint8) int {
 	switch kind {
-	case kind2:
-		return 2
 	case kind4:
 		return 4
 	case kind8:
@@ -130,8 +126,6 @@ func fit(n int) uint8 {
 // innerSize is what the allocator hands out for a node, by kind.
 func innerSize(kind uint8) int64 {
 	switch kind {
-	case kind2:
-		return 48
 	case kind4:
 		return 64
 	case kind8:
@@ -151,8 +145,6 @@ const stubSize = 24
 func newInner(kind uint8, state uint64) *head {
 	var h *head
 	switch kind {
-	case kind2:
-		h = &new(node2).head
 	case kind4:
 		h = &new(node4).head
 	case kind8:
@@ -178,9 +170,6 @@ func (h *head) setPrefix(s string) { h.plen = uint8(copy(h.prefix[:], s)) }
 func (h *head) array() (keys []byte, ch []Ref) {
 	p := Ref(h)
 	switch h.kind {
-	case kind2:
-		n := (*node2)(p)
-		return n.keys[:2], n.ch[:]
 	case kind4:
 		n := (*node4)(p)
 		return n.keys[:], n.ch[:]
@@ -207,11 +196,11 @@ func match8(w uint64, c byte) int {
 func find(h *head, c byte) *Ref {
 	p := Ref(h)
 	switch h.kind {
-	case kind2, kind4:
-		// The children of both kinds begin at the same offset.
-		for i := 0; i < int(h.n); i++ {
-			if h.keys[i] == c {
-				return (*Ref)(unsafe.Add(p, unsafe.Offsetof(node2{}.ch)+uintptr(i)*8))
+	case kind4:
+		n := (*node4)(p)
+		for i := 0; i < int(n.n); i++ {
+			if n.keys[i] == c {
+				return &n.ch[i]
 			}
 		}
 	case kind8:

@@ -317,7 +317,7 @@ func TestByteOrderIsCodePointOrder(t *testing.T) {
 }
 
 func TestLayouts(t *testing.T) {
-	for kind := uint8(kind2); kind <= kind256; kind++ {
+	for kind := uint8(kind4); kind <= kind256; kind++ {
 		h := newInner(kind, 7)
 		for c := range capacity(kind) {
 			h.append(byte(c), newLeaf(fmt.Sprint(c), nil, 0))

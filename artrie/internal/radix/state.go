@@ -53,7 +53,7 @@ func Address(w uint64) uint64 { return w &^ (touchBit | pendingBit) }
 // leaves have none.
 func stateOf(p Ref) *uint64 {
 	switch k := kindOf(p); {
-	case k >= kind2:
+	case k >= kind4:
 		return &(*head)(p).state
 	case k == kindStub:
 		return &(*stub)(p).state
