@@ -83,9 +83,10 @@ const pipeRoom = 1 << 20
 // pipe is made once: pipes and their registration with the poller would be a
 // tenth of what it takes to run a trivial command.
 type tail struct {
-	fd   int // of r, which does not block
-	r, w *os.File
-	buf  []byte
+	fd    int // of r, which does not block
+	r, w  *os.File
+	buf   []byte
+	chunk []byte // read into; by the goroutine or by finish, never both
 
 	timer *time.Timer
 	done  chan struct{} // closed when the goroutine of a long trial has ended; nil without one
@@ -104,7 +105,7 @@ func newTail() (*tail, error) {
 	}
 	// More room is a favour that a kernel may refuse.
 	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(fds[1]), syscall.F_SETPIPE_SZ, pipeRoom)
-	return &tail{fd: fds[0], r: os.NewFile(uintptr(fds[0]), "stderr"), w: os.NewFile(uintptr(fds[1]), "stderr")}, nil
+	return &tail{fd: fds[0], r: os.NewFile(uintptr(fds[0]), "stderr"), w: os.NewFile(uintptr(fds[1]), "stderr"), chunk: make([]byte, 32<<10)}, nil
 }
 
 // begin is called before a trial starts.
@@ -130,10 +131,9 @@ func (t *tail) drain(of int) {
 	t.done = done
 	t.mu.Unlock()
 	defer close(done)
-	chunk := make([]byte, 32<<10)
 	for {
-		n, err := t.r.Read(chunk)
-		t.keep(chunk[:n])
+		n, err := t.r.Read(t.chunk)
+		t.keep(t.chunk[:n])
 		if err != nil {
 			return
 		}
@@ -160,17 +160,16 @@ func (t *tail) finish() []byte {
 		<-done
 		_ = t.r.SetReadDeadline(time.Time{})
 	}
-	chunk := make([]byte, 32<<10)
 	// Bounded, because a process that no signal reaches may go on printing.
-	for range pipeRoom / len(chunk) * 2 {
-		n, err := syscall.Read(t.fd, chunk)
+	for range pipeRoom / len(t.chunk) * 2 {
+		n, err := syscall.Read(t.fd, t.chunk)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if n <= 0 {
 			break
 		}
-		t.keep(chunk[:n])
+		t.keep(t.chunk[:n])
 	}
 	if len(t.buf) > stderrTail {
 		t.buf = t.buf[len(t.buf)-stderrTail:]
