@@ -235,6 +235,7 @@ func realDisk(scratch string) error {
 type runner struct {
 	plan    *Plan
 	p       *protocol.Protocol
+	cells   []protocol.Cell
 	w       *ledger.Writer
 	exec    *trial.Executor
 	events  Events
@@ -278,7 +279,7 @@ type pace struct {
 func drive(ctx context.Context, plan *Plan, w *ledger.Writer, o Options, scratch string) (_ *Outcome, err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	r := &runner{
-		plan: plan, p: plan.Protocol, w: w, events: o.Events, scratch: scratch,
+		plan: plan, p: plan.Protocol, cells: plan.Protocol.Cells(), w: w, events: o.Events, scratch: scratch,
 		machine: host.Machine{LockPath: o.Lock},
 		done:    map[slotKey]*trial.Observation{}, marked: map[roundKey]bool{}, judged: map[judgeKey]bool{},
 		byCell: map[string][]*trial.Observation{}, pace: map[string]*pace{}, fresh: map[string]bool{},
@@ -394,7 +395,7 @@ func (r *runner) append(rec ledger.Record) error {
 // round runs what is missing of one round, judges it and marks it.
 func (r *runner) round(ctx context.Context, schedule []trial.Round, i int) error {
 	rd := schedule[i]
-	cell, _ := r.p.Cell(rd.Cell)
+	cell := r.cell(rd.Cell)
 	last := rd.Round == cell.Warmup+cell.Rounds-1
 	if !r.marked[roundKey{rd.Cell, rd.Round}] {
 		start := time.Now()
@@ -436,7 +437,7 @@ func (r *runner) round(ctx context.Context, schedule []trial.Round, i int) error
 	if r.events.Round != nil {
 		r.events.Round(Progress{
 			Cell: cell.Name, Round: rd.Round + 1, Of: cell.Warmup + cell.Rounds, Warmup: rd.Warmup,
-			Done: i + 1, Total: len(schedule), Left: r.left(schedule[i+1:]),
+			Done: i + 1, Total: len(schedule), Left: r.left(schedule, i+1),
 		})
 	}
 	return nil
@@ -452,19 +453,38 @@ func (r *runner) pacing(cell string, took time.Duration) {
 	}
 }
 
+func (r *runner) cell(name string) protocol.Cell {
+	return r.cells[slices.IndexFunc(r.cells, func(c protocol.Cell) bool { return c.Name == name })]
+}
+
 // left guesses the time that the rest takes: a cell's own pace where it has
-// one, the mean of all rounds so far elsewhere.
-func (r *runner) left(rest []trial.Round) time.Duration {
+// one, the mean of all rounds so far elsewhere. Cells run one after the other,
+// so that what is left is counted once per cell and not once per round.
+func (r *runner) left(schedule []trial.Round, next int) time.Duration {
+	if next == len(schedule) {
+		return 0
+	}
 	var sum time.Duration
-	for _, rd := range rest {
-		p := r.pace[rd.Cell]
+	add := func(cell string, rounds int) {
+		p := r.pace[cell]
 		if p == nil {
 			p = r.pace[""]
 		}
 		if p != nil {
-			sum += p.total / time.Duration(p.n)
+			sum += time.Duration(rounds) * (p.total / time.Duration(p.n))
 		}
 	}
+	now := schedule[next]
+	here, after := 0, false
+	for _, c := range r.cells {
+		switch {
+		case after:
+			add(c.Name, c.Warmup+c.Rounds)
+		case c.Name == now.Cell:
+			here, after = c.Warmup+c.Rounds-now.Round, true
+		}
+	}
+	add(now.Cell, here)
 	return sum
 }
 
