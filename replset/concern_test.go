@@ -2,6 +2,7 @@ package replset_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"testing"
@@ -154,6 +155,30 @@ func TestWhatIsNotSupportedIsRefused(t *testing.T) {
 			t.Errorf("%v gave %v, want code %d", c.cmd, got, c.want)
 		}
 	}
+}
+
+func TestNestingHasALimit(t *testing.T) {
+	s, c := start(t, replset.Options{Members: 1})
+	// Built from the inside: each level is a length, one element, and an end.
+	const levels = 50_000
+	const size = 8*levels + 5
+	b := make([]byte, size)
+	for i := range levels {
+		at, length := 7*i, size-8*i
+		binary.LittleEndian.PutUint32(b[at:], uint32(length))
+		b[at+4], b[at+5], b[at+6] = 3, 'a', 0
+	}
+	binary.LittleEndian.PutUint32(b[7*levels:], 5)
+	deep := bson.Raw(b)
+	for _, cmd := range []bson.D{
+		{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{deep}}},
+		{{Key: "find", Value: "c"}, {Key: "filter", Value: deep}},
+	} {
+		if got := raw(t, s.MemberURI(0), cmd); got["code"] != int32(15) {
+			t.Errorf("a document of %d levels gave %v", levels, got["code"])
+		}
+	}
+	must(t, c.Ping(within(t), nil))
 }
 
 func TestAFailPointFires(t *testing.T) {

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/assaylab/assay/replset/query"
 	"github.com/assaylab/assay/replset/query/value"
@@ -56,7 +58,7 @@ func (a *args) parseAggregate(k *call) (*aggregation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if agg.pipeline, err = query.ParsePipeline(stages, query.PipelineOptions{Vars: vars}); err != nil {
+	if agg.pipeline, err = query.ParsePipeline(stages, query.PipelineOptions{Vars: vars, SourceStages: []string{listLocalSessions}}); err != nil {
 		return nil, err
 	}
 	if agg.pipeline.ReadsCollection() && strings.HasSuffix(agg.ns, ".$cmd.aggregate") {
@@ -76,6 +78,26 @@ func (a *args) parseAggregate(k *call) (*aggregation, error) {
 		}
 	}
 	return agg, err
+}
+
+const listLocalSessions = "$listLocalSessions"
+
+// localSessions are the sessions that this member knows: the command's own, and
+// those that have had a transaction here.
+func (k *call) localSessions() (docs []document) {
+	list := func(id []byte) {
+		lsid := newDoc().AppendBinary("id", 4, id).Build()
+		docs = append(docs, newDoc().AppendDocument("_id", lsid).AppendDateTime("lastUse", time.Now().UnixMilli()).Build())
+	}
+	if k.lsid != nil {
+		list(k.lsid)
+	}
+	for _, ss := range k.s.sessions.all() {
+		if !bytes.Equal(ss.id, k.lsid) {
+			list(ss.id)
+		}
+	}
+	return docs
 }
 
 func cmdAggregate(k *call) error {
@@ -113,7 +135,11 @@ func cmdAggregate(k *call) error {
 		done()
 		return err
 	}
-	cur := agg.pipeline.Run(source(next, 0, unlimited), v.openOther(k.db))
+	src := source(next, 0, unlimited)
+	if agg.pipeline.SourceStage().Name == listLocalSessions {
+		src = query.FromSlice(k.localSessions())
+	}
+	cur := agg.pipeline.Run(src, v.openOther(k.db))
 	end := func() { cur.Close(); close(); done() }
 	if write != nil {
 		defer end()

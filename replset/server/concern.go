@@ -238,7 +238,12 @@ func (k *call) propose(w *writer) error {
 	session := k.hold
 	k.hold = nil
 	k.s.group.Go(func() {
-		_, _ = wait(k.s.ctx)
+		if _, err := wait(k.s.ctx); errors.Is(err, context.Canceled) {
+			// The server closes and the entry may still be applied. Its latches
+			// are never free again, or somebody could write on what it was
+			// before, while the member can still propose.
+			return
+		}
 		w.hold.release()
 		if session != nil {
 			session.release()

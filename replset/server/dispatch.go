@@ -78,6 +78,9 @@ func (k *call) safely() (err error) {
 	if k.cmd == nil {
 		return errorf(codeCommandNotFound, "no such command: '%s'", k.name)
 	}
+	if err := k.validate(); err != nil {
+		return err
+	}
 	k.introduce()
 	point, err := k.s.points.check(k)
 	if err != nil {
@@ -92,6 +95,28 @@ func (k *call) safely() (err error) {
 	}
 	if point != nil {
 		k.wcError, k.labels = point.wcError, point.labels
+	}
+	return nil
+}
+
+// validate checks the form and the nesting of all that the command was sent, on
+// which everything else relies. The message itself was checked at the top level
+// only, so that this answers a client and not its connection.
+func (k *call) validate() error {
+	for _, v := range value.Fields(k.doc) {
+		if !value.IsDocument(v) && !value.IsArray(v) {
+			continue
+		}
+		if err := query.Validate(v.Data); err != nil {
+			return err
+		}
+	}
+	for _, s := range k.req.Sections {
+		for _, d := range s.Documents {
+			if err := query.Validate(d); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

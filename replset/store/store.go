@@ -418,8 +418,9 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 	s.next = next
 	s.mu.Lock()
 	s.trash = nil
+	// What the other member had swept is not known; nothing older is promised.
+	s.horizon = max(s.horizon, stamp)
 	s.mu.Unlock()
-	s.visible.Store(max(stamp, s.visible.Load()))
 	return nil
 }
 
