@@ -226,8 +226,8 @@ func (r *Request) readQuery(b []byte) error {
 	return r.validate()
 }
 
-// validate makes sure that every document can be walked: lengths are right and
-// nesting is bounded. What the fields say is the commands' affair.
+// validate makes sure that every document can be walked: its lengths are right.
+// What the fields say, and how deep they nest, is the commands' affair.
 func (r *Request) validate() error {
 	if err := r.Body.Validate(); err != nil {
 		return protocolError("a body that is no BSON: %v", err)
