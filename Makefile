@@ -3,6 +3,9 @@
 GO ?= go
 TESTFLAGS ?=
 
+# What make test also runs under the race detector; make race runs everything.
+CONCURRENT = ./internal/spawn ./lab/trial ./replset/consensus ./replset/link
+
 .PHONY: demo test race bench lint fmt
 
 demo:
@@ -11,9 +14,10 @@ demo:
 test:
 	$(GO) vet ./...
 	$(GO) test $(TESTFLAGS) ./...
+	$(GO) test -race $(TESTFLAGS) $(CONCURRENT)
 
 race:
-	$(GO) test -race $(TESTFLAGS) ./lab/... ./internal/...
+	$(GO) test -race $(TESTFLAGS) ./lab/... ./internal/... ./replset/... ./artrie/...
 
 bench:
 	$(GO) run ./bench/lab

@@ -4,25 +4,49 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/assaylab/assay/replset/store"
 )
 
 // Check compares all indexes with their documents, as of now, and returns what does
 // not agree.
+//
+// Documents and index keys have versions, the catalogue has none: an index that
+// is being dropped while it is looked at loses its keys at every timestamp. What
+// does not agree is therefore looked at again until it does, or until it has
+// stood for a second.
 func (s *Server) Check(ctx context.Context) (faults []string, err error) {
 	for _, c := range s.m.Store.Catalogue().All() {
-		col, err := s.collection(c)
-		if err != nil {
-			return faults, err
-		}
-		more, _, err := s.check(ctx, col)
-		if err != nil {
-			return faults, err
+		more, err := s.checkByName(ctx, c.Name)
+		for try := 0; err == nil && len(more) > 0 && try < 100; try++ {
+			select {
+			case <-ctx.Done():
+				return append(faults, more...), ctx.Err()
+			case <-time.After(10 * time.Millisecond):
+			}
+			more, err = s.checkByName(ctx, c.Name)
 		}
 		faults = append(faults, more...)
+		if err != nil {
+			return faults, err
+		}
 	}
 	return faults, nil
+}
+
+// checkByName checks the collection that has the name now; none has no faults.
+func (s *Server) checkByName(ctx context.Context, name string) ([]string, error) {
+	c := s.m.Store.Catalogue().Collection(name)
+	if c == nil {
+		return nil, nil
+	}
+	col, err := s.collection(c)
+	if err != nil {
+		return nil, err
+	}
+	faults, _, err := s.check(ctx, col)
+	return faults, err
 }
 
 func (s *Server) check(ctx context.Context, col *collection) (faults []string, n int64, err error) {
