@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/assaylab/assay/lab/flow"
 	"github.com/assaylab/assay/lab/gate"
@@ -35,6 +39,7 @@ func (f *runFlags) addFailOn(c *cobra.Command) {
 func (s *session) runVerb() *cobra.Command {
 	var f runFlags
 	var variant string
+	var quick bool
 	n := flow.Narrowing{Warmup: -1}
 	c := &cobra.Command{
 		Use: "run [PROTOCOL]", GroupID: "run", Short: "Carry out a protocol and give its verdict",
@@ -43,7 +48,8 @@ func (s *session) runVerb() *cobra.Command {
 A protocol that is not frozen yet is frozen first. Its lock stands beside it
 (exp.yaml: exp.lock.json); a protocol that changed after the freeze is refused.
 --rounds, --warmup, --arm and --cell run less than the plan and make the run
-exploratory: it then decides nothing.`,
+exploratory: it then decides nothing. So does --quick, the shortest run that
+tries everything.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -55,11 +61,17 @@ exploratory: it then decides nothing.`,
 			if err := f.check(); err != nil {
 				return err
 			}
+			if quick {
+				s.shorten(first(args), &variant, &n)
+			}
 			plan, err := s.plan(first(args), variant)
 			if err != nil {
 				return err
 			}
-			lock, err := s.lockFor(cmd.Context(), plan, n)
+			if n.Settings, err = settings(cmd, plan); err != nil {
+				return err
+			}
+			lock, err := s.lockFor(cmd.Context(), plan, n, quick)
 			if err != nil {
 				return usageError{err}
 			}
@@ -73,21 +85,112 @@ exploratory: it then decides nothing.`,
 	c.Flags().StringArrayVar(&n.Arms, "arm", nil, "only this `arm` beside the reference (exploratory; repeat for more)")
 	c.Flags().StringArrayVar(&n.Cells, "cell", nil, "only this `cell`, by name (exploratory; repeat for more)")
 	c.Flags().Lookup("warmup").DefValue = "0" // -1 stands for the plan's, which is no number to print
+	c.Flags().BoolVar(&quick, "quick", false, "the shortest run that tries everything (exploratory)")
+	c.Flags().StringArray("set", nil, "give a setting of the protocol a value, as `name=value` (repeat for more)")
+	s.settingFlags(c)
 	return c
 }
 
+// quickVariant is the name of the protocols that --quick runs.
+const quickVariant = "quick"
+
+// shorten chooses the study's own short form of a protocol or, where it has
+// none, one round without warm-up.
+func (s *session) shorten(arg string, variant *string, n *flow.Narrowing) {
+	short := strings.TrimPrefix(*variant+"-"+quickVariant, "-")
+	if st := s.study(arg); st != nil && st.Protocols[short] != nil {
+		*variant = short
+		return
+	}
+	if n.Rounds == 0 {
+		n.Rounds = 1
+	}
+	if n.Warmup < 0 {
+		n.Warmup = 0
+	}
+}
+
+// settingFlags makes a flag of every setting of every study.
+func (s *session) settingFlags(c *cobra.Command) {
+	for _, st := range s.app.Studies {
+		for _, variant := range slices.Sorted(maps.Keys(st.Protocols)) {
+			plan, err := flow.ReadStudy(st, variant)
+			if err != nil {
+				continue // to run it will say why
+			}
+			for _, set := range plan.Protocol.Settings {
+				name := strings.ReplaceAll(set.Name, "_", "-")
+				if c.Flags().Lookup(name) != nil {
+					continue
+				}
+				about := set.About
+				if set.Effect == protocol.EffectPlan {
+					about += " (exploratory)"
+				}
+				c.Flags().String(name, set.Value, strings.TrimSpace(about+"; of "+st.Name))
+				c.Flags().Lookup(name).Annotations = map[string][]string{settingMark: {set.Name}}
+				if set.Value == "off" {
+					c.Flags().Lookup(name).NoOptDefVal = "on"
+				}
+			}
+		}
+	}
+}
+
+// settings are the settings that the command line gives.
+func settings(cmd *cobra.Command, plan *flow.Plan) (map[string]string, error) {
+	given := map[string]string{}
+	for i := range plan.Protocol.Settings {
+		set := &plan.Protocol.Settings[i]
+		if fl := cmd.Flags().Lookup(strings.ReplaceAll(set.Name, "_", "-")); fl != nil && fl.Changed && isSetting(fl) {
+			given[set.Name] = fl.Value.String()
+		}
+	}
+	var foreign []string
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		if isSetting(fl) && plan.Protocol.Setting(strings.ReplaceAll(fl.Name, "-", "_")) == nil {
+			foreign = append(foreign, "--"+fl.Name)
+		}
+	})
+	if len(foreign) > 0 {
+		return nil, usage("%s has no setting for %s", plan.Source, strings.Join(foreign, ", "))
+	}
+	pairs, err := cmd.Flags().GetStringArray("set")
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range pairs {
+		name, value, ok := strings.Cut(kv, "=")
+		if !ok {
+			return nil, usage("--set takes name=value, not %q", kv)
+		}
+		if _, twice := given[name]; twice {
+			return nil, usage("setting %s is given twice", name)
+		}
+		given[name] = value
+	}
+	return given, nil
+}
+
+// isSetting says whether the flag was made by settingFlags.
+func isSetting(fl *pflag.Flag) bool { return fl.Annotations[settingMark] != nil }
+
+const settingMark = "assay_setting"
+
 // lockFor freezes what is about to run, or finds that it is frozen.
-func (s *session) lockFor(ctx context.Context, plan *flow.Plan, n flow.Narrowing) (*protocol.Lock, error) {
-	switch {
-	case !n.Empty():
+func (s *session) lockFor(ctx context.Context, plan *flow.Plan, n flow.Narrowing, quick bool) (*protocol.Lock, error) {
+	if !n.Empty() || quick || plan.LockPath() == "" {
 		reason, err := n.Apply(plan)
 		if err != nil {
 			return nil, err
 		}
-		s.say("exploratory: %s", reason)
+		if quick {
+			reason = strings.TrimSuffix("the quick form; "+reason, "; ")
+		}
+		if reason != "" {
+			s.say("exploratory: %s", reason)
+		}
 		return flow.Freeze(ctx, plan, reason)
-	case plan.LockPath() == "":
-		return flow.Freeze(ctx, plan, "")
 	}
 	lock, fresh, err := flow.FreezeFile(ctx, plan)
 	if err == nil && fresh {

@@ -1,7 +1,9 @@
 package flow
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,17 +17,25 @@ type Narrowing struct {
 	Warmup int      // warm-up rounds per cell; negative keeps the protocol's
 	Arms   []string // arms kept beside the reference; none keeps all
 	Cells  []string // cells kept, by name; none keeps all
+
+	Settings map[string]string // other values than the protocol's
 }
 
 // Empty says whether nothing is left out.
 func (n Narrowing) Empty() bool {
-	return n.Rounds == 0 && n.Warmup < 0 && len(n.Arms) == 0 && len(n.Cells) == 0
+	return n.Rounds == 0 && n.Warmup < 0 && len(n.Arms) == 0 && len(n.Cells) == 0 && len(n.Settings) == 0
 }
 
-// Apply changes the plan's protocol and returns why the run is exploratory.
+// Apply changes the plan's protocol and returns why the run is exploratory: ""
+// where nothing was changed but where a built-in study is carried out.
 func (n Narrowing) Apply(plan *Plan) (reason string, err error) {
 	p := plan.Protocol
 	var said []string
+	settings, err := n.set(plan)
+	if err != nil {
+		return "", err
+	}
+	said = append(said, settings...)
 	if n.Rounds > 0 {
 		p.Design.Rounds = n.Rounds
 		for i := range p.Overrides {
@@ -52,7 +62,60 @@ func (n Narrowing) Apply(plan *Plan) (reason string, err error) {
 		}
 		said = append(said, "only cells "+strings.Join(n.Cells, " "))
 	}
+	if left := plan.skip(); len(left) > 0 {
+		said = append(said, "without cells "+strings.Join(left, " "))
+	}
+	if len(p.Cells()) == 0 {
+		return "", errors.New("nothing would run: every cell is left out")
+	}
+	if len(said) == 0 {
+		return "", nil
+	}
 	return "not the frozen plan: " + strings.Join(said, ", "), nil
+}
+
+// set gives settings their values and says which of them change the plan.
+func (n Narrowing) set(plan *Plan) (said []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(n.Settings)) {
+		s := plan.Protocol.Setting(name)
+		if s == nil {
+			return nil, fmt.Errorf("the protocol has no setting %q", name)
+		}
+		v := n.Settings[name]
+		if strings.ContainsAny(v, "\x00\r\n") {
+			return nil, fmt.Errorf("setting %s: a value is one line of text", name)
+		}
+		// The lock beside a file holds the file's own value.
+		if v != s.Value && (s.Effect != protocol.EffectPlace || plan.Path != "") {
+			said = append(said, fmt.Sprintf("%s set to %q", name, v))
+		}
+		s.Value = v
+	}
+	return said, nil
+}
+
+// skip leaves out the cells that the study cannot run with the settings, and
+// names them.
+func (p *Plan) skip() []string {
+	if p.Study == nil || p.Study.Skip == nil {
+		return nil
+	}
+	told := p.Protocol.Told()
+	var keep, left []string
+	for _, c := range p.Protocol.Cells() {
+		if p.Study.Skip(told, c) {
+			left = append(left, c.Name)
+		} else {
+			keep = append(keep, c.Name)
+		}
+	}
+	if len(left) > 0 && len(keep) > 0 {
+		leaveOut(p.Protocol, keep)
+	}
+	if len(keep) == 0 {
+		p.Protocol.Exclude = append(p.Protocol.Exclude, protocol.Selector{})
+	}
+	return left
 }
 
 func (n Narrowing) keepArms(p *protocol.Protocol) error {
@@ -89,7 +152,21 @@ func (n Narrowing) keepCells(p *protocol.Protocol) error {
 	var names []string
 	for _, c := range p.Cells() {
 		names = append(names, c.Name)
-		if slices.Contains(n.Cells, c.Name) {
+	}
+	for _, c := range n.Cells {
+		if !slices.Contains(names, c) {
+			return fmt.Errorf("the protocol has no cell %q; it has: %s", c, strings.Join(names, " "))
+		}
+	}
+	leaveOut(p, n.Cells)
+	return nil
+}
+
+// leaveOut excludes every cell but those to keep. Where those that the primary
+// is about are gone, it is about what is left.
+func leaveOut(p *protocol.Protocol, keep []string) {
+	for _, c := range p.Cells() {
+		if slices.Contains(keep, c.Name) {
 			continue
 		}
 		out := protocol.Selector{}
@@ -98,16 +175,10 @@ func (n Narrowing) keepCells(p *protocol.Protocol) error {
 		}
 		p.Exclude = append(p.Exclude, out)
 	}
-	for _, c := range n.Cells {
-		if !slices.Contains(names, c) {
-			return fmt.Errorf("the protocol has no cell %q; it has: %s", c, strings.Join(names, " "))
-		}
-	}
 	if len(p.PrimaryCells()) == 0 {
 		p.Primary.Cells = nil
 		for i := range p.Overrides {
 			p.Overrides[i].Class = ""
 		}
 	}
-	return nil
 }

@@ -2,10 +2,8 @@ package flow
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -122,115 +120,6 @@ func Resume(ctx context.Context, dir string, studies []*Study, o Options) (*Outc
 	return drive(ctx, plan, w, o, from.Scratch)
 }
 
-// origin is what a resume must know and the ledger has no business with: where
-// on this machine the run was started. It lives in the run folder beside the
-// trials' working folder, and goes when the run has ended.
-type origin struct {
-	Dir     string `json:"dir"`
-	Scratch string `json:"scratch,omitempty"` // "" is workDir beside this file, wherever the run folder is now
-	Study   string `json:"study,omitempty"`
-}
-
-// workDir is the trials' working folder in the run folder. It is apart from the
-// origin because the executor removes it before the end of the run is recorded.
-const workDir = "work"
-
-// prepare makes the trials' working folder and says where it is. It is a new
-// folder of our own in any case, since it is emptied and removed.
-func prepare(o Options, plan *Plan) (from origin, err error) {
-	from = origin{Study: plan.Study.name()}
-	if from.Dir, err = filepath.Abs(plan.Dir); err != nil {
-		return from, err
-	}
-	folder := filepath.Join(o.Out, ledger.ScratchDir)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(folder))
-			if from.Scratch != "" {
-				err = errors.Join(err, os.Remove(from.Scratch))
-			}
-		}
-	}()
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return from, fmt.Errorf("run folder: %w", err)
-	}
-	if o.Scratch != "" {
-		if err := os.MkdirAll(o.Scratch, 0o755); err != nil {
-			return from, fmt.Errorf("scratch folder: %w", err)
-		}
-		made, err := os.MkdirTemp(o.Scratch, "assay-"+filepath.Base(o.Out)+"-")
-		if err == nil {
-			from.Scratch, err = filepath.Abs(made)
-		}
-		if err != nil {
-			return from, fmt.Errorf("scratch folder: %w", err)
-		}
-	}
-	b, err := json.Marshal(from)
-	if err != nil {
-		return from, err
-	}
-	if err := ledger.WriteFile(filepath.Join(folder, ledger.OriginFile), b); err != nil {
-		return from, fmt.Errorf("run folder: %w", err)
-	}
-	if from.Scratch == "" {
-		work := filepath.Join(folder, workDir)
-		if err := os.Mkdir(work, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return from, fmt.Errorf("scratch folder: %w", err)
-		}
-		if err := checkScratch(work, plan.Protocol); err != nil {
-			return from, err
-		}
-		from.Scratch = work
-		return from, nil
-	}
-	return from, checkScratch(from.Scratch, plan.Protocol)
-}
-
-func readOrigin(dir string) (origin, error) {
-	var from origin
-	b, err := os.ReadFile(filepath.Join(dir, ledger.ScratchDir, ledger.OriginFile))
-	if err == nil {
-		err = json.Unmarshal(b, &from)
-	}
-	if err != nil {
-		return from, fmt.Errorf("%s cannot be resumed here: where it was started is not known (%w)", dir, err)
-	}
-	if from.Scratch == "" {
-		from.Scratch = filepath.Join(dir, ledger.ScratchDir, workDir)
-	}
-	return from, nil
-}
-
-func checkScratch(scratch string, p *protocol.Protocol) error {
-	if p.Design.Scratch != "disk" {
-		return nil
-	}
-	// It may be gone after a stop; then the folder it was in tells.
-	for ; scratch != filepath.Dir(scratch); scratch = filepath.Dir(scratch) {
-		if _, err := os.Stat(scratch); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-	}
-	return realDisk(scratch)
-}
-
-// realDisk refuses a scratch folder that is memory, or that might be.
-func realDisk(scratch string) error {
-	for _, r := range (host.Machine{}).Static(scratch) {
-		if r.Probe == "scratch_tmpfs" {
-			switch {
-			case !r.Available():
-				return fmt.Errorf("the protocol asks for a real disk and the file system of %s cannot be told (%s); give another with --scratch", scratch, r.Detail)
-			case r.Value != 0:
-				return fmt.Errorf("the protocol asks for a real disk and %s is on %s; give another with --scratch", scratch, r.Detail)
-			}
-			return nil
-		}
-	}
-	return errors.New("the protocol asks for a real disk and no probe looked at the scratch folder")
-}
-
 // runner is one run under way.
 type runner struct {
 	plan    *Plan
@@ -329,14 +218,18 @@ func (r *runner) measure(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	end := func(context.Context) error { return nil }
 	defer func() {
 		// Clean-up runs also after ^C, so it cannot use the cancelled context.
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), protocol.DefaultTimeout)
 		defer cancel()
-		if cerr := r.exec.Close(clean, err == nil); cerr != nil {
-			r.note(cerr.Error())
-			if err == nil {
-				err = r.w.Append(ledger.Record{Kind: ledger.KindNote, Note: &ledger.Note{Time: time.Now().UTC(), Text: cerr.Error()}})
+		// The study's end comes first: what it started may work in the scratch folder.
+		for _, closing := range []func() error{func() error { return end(clean) }, func() error { return r.exec.Close(clean, err == nil) }} {
+			if cerr := closing(); cerr != nil {
+				r.note(cerr.Error())
+				if err == nil {
+					err = r.remark(cerr.Error())
+				}
 			}
 		}
 		if err == nil {
@@ -350,6 +243,13 @@ func (r *runner) measure(ctx context.Context) (err error) {
 	if r.events.Begin != nil {
 		r.events.Begin(r.w.Run().Dir, len(schedule))
 	}
+	begun, err := r.beginStudy(ctx)
+	if begun != nil {
+		end = begun
+	}
+	if err != nil {
+		return r.stopped(ctx, err)
+	}
 	if err := r.hostBefore(); err != nil {
 		return err
 	}
@@ -359,6 +259,35 @@ func (r *runner) measure(ctx context.Context) (err error) {
 		}
 	}
 	return r.stopped(ctx, r.judgeScope(ctx, protocol.ScopeRun, protocol.Cell{}, 0, r.allObservations()))
+}
+
+// beginStudy starts what the study's functions have in common.
+func (r *runner) beginStudy(ctx context.Context) (end func(context.Context) error, err error) {
+	s := r.plan.Study
+	if s == nil || s.Begin == nil {
+		return nil, nil
+	}
+	scratch, err := filepath.Abs(filepath.Join(r.scratch, "study"))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(scratch, 0o755); err != nil {
+		return nil, fmt.Errorf("scratch folder: %w", err)
+	}
+	var noted error
+	end, err = s.Begin(ctx, &Session{
+		Protocol: r.p, Settings: r.p.Told(), Scratch: scratch,
+		Note: func(text string) { noted = errors.Join(noted, r.remark(text)) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("study %s: %w", s.Name, err)
+	}
+	return end, noted
+}
+
+// remark keeps a remark about the run in its ledger.
+func (r *runner) remark(text string) error {
+	return r.w.Append(ledger.Record{Kind: ledger.KindNote, Note: &ledger.Note{Time: time.Now().UTC(), Text: text}})
 }
 
 // stopped notes an interrupt in the chain before passing the error on.

@@ -5,6 +5,7 @@
 package flow
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -29,6 +30,24 @@ type Study struct {
 
 	Arms   map[string]trial.ArmFunc
 	Checks map[string]trial.CheckFunc
+
+	// Begin, if not nil, is called before the first trial of a run, and again
+	// when a run is resumed; its end is called after the last, also after a
+	// failure and after ^C. What arms and checks of shared isolation need in
+	// common lives in between, such as a server. An error ends the run.
+	Begin func(ctx context.Context, s *Session) (end func(ctx context.Context) error, err error)
+
+	// Skip, if not nil, says which cells cannot run with these settings. A run
+	// without them is exploratory.
+	Skip func(settings map[string]string, c protocol.Cell) bool
+}
+
+// Session is a run as its study's Begin sees it.
+type Session struct {
+	Protocol *protocol.Protocol
+	Settings map[string]string
+	Scratch  string            // folder that lives as long as the run is unfinished
+	Note     func(text string) // keeps a remark in the ledger; only until Begin returns
 }
 
 // Known are the function names that the study's protocols may use.

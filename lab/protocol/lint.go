@@ -34,12 +34,16 @@ var TrialVars = []string{
 // FactorVar is the variable that carries a factor's level.
 func FactorVar(factor string) string { return "ASSAY_FACTOR_" + strings.ToUpper(factor) }
 
+// SettingVar is the variable that carries a setting's value.
+func SettingVar(setting string) string { return "ASSAY_SETTING_" + strings.ToUpper(setting) }
+
 // lint looks at the meaning of a protocol that was read, perhaps in part.
 // Defaults are applied to a copy, so that a rule's own faults are found even
 // where something else is missing.
 func (r *reader) lint(parsed *Protocol, known *Known) {
 	p := *parsed
 	p.Arms, p.Metrics, p.Host = slices.Clone(p.Arms), slices.Clone(p.Metrics), slices.Clone(p.Host)
+	p.Settings = slices.Clone(p.Settings)
 	p.Vetoes, p.Gates, p.Checks = slices.Clone(p.Vetoes), slices.Clone(p.Gates), slices.Clone(p.Checks)
 	if p.Primary != nil {
 		primary := *p.Primary
@@ -62,6 +66,7 @@ func (r *reader) lint(parsed *Protocol, known *Known) {
 		}
 	}
 	r.zeroes(parsed)
+	r.lintSettings(&p)
 	r.lintArms(&p, known)
 	r.lintFactors(&p)
 	r.lintDesign(&p)
@@ -217,7 +222,21 @@ func (p *Protocol) knownVariable(a *Arm, name string) bool {
 	if _, ok := a.Env[name]; ok || slices.Contains(TrialVars, name) {
 		return true
 	}
-	return slices.ContainsFunc(p.Factors, func(f Factor) bool { return FactorVar(f.Name) == name })
+	return slices.ContainsFunc(p.Factors, func(f Factor) bool { return FactorVar(f.Name) == name }) ||
+		slices.ContainsFunc(p.Settings, func(s Setting) bool { return SettingVar(s.Name) == name })
+}
+
+func (r *reader) lintSettings(p *Protocol) {
+	r.unique("settings", "setting", len(p.Settings), func(i int) string { return p.Settings[i].Name })
+	for i, s := range p.Settings {
+		at := fmt.Sprintf("settings[%d].", i)
+		if s.Name != "" && !ident.MatchString(s.Name) {
+			r.badName(at+"name", "%q is not a setting's name; use at most 64 lower-case letters, digits, underscores", cut(s.Name, 40))
+		}
+		if strings.ContainsAny(s.Value, "\x00\r\n") {
+			r.bad(at+"value", "a value is one line of text")
+		}
+	}
 }
 
 func (r *reader) lintFactors(p *Protocol) {

@@ -575,6 +575,9 @@ func (p *Protocol) defaults() {
 			a.OKExit = []int{0}
 		}
 	}
+	for i := range p.Settings {
+		set(&p.Settings[i].Effect, EffectPlan)
+	}
 	set(&p.Design.Isolation, IsolationProcess)
 	set(&p.Design.Stop, "fixed")
 	set(&p.Design.Scratch, "any")

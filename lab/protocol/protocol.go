@@ -26,6 +26,7 @@ type Protocol struct {
 	Asymmetries []string   `json:"asymmetries,omitempty" doc:"Differences between the arms that are inherent and not the thing compared; printed in the report."`
 	Inputs      []string   `json:"inputs,omitempty" doc:"Files that the arms read. Hashed by freeze; a run refuses other content."`
 	Arms        []Arm      `json:"arms" doc:"The things compared. The first is the reference." required:"true"`
+	Settings    []Setting  `json:"settings,omitempty" doc:"What the arms and checks are told besides; run sets one with a flag of its name."`
 	Factors     []Factor   `json:"factors,omitempty" doc:"What is varied. Every combination of levels is a cell."`
 	Exclude     []Selector `json:"exclude,omitempty" doc:"Cells left out: a cell that matches any of these is not run."`
 	Overrides   []Override `json:"overrides,omitempty" doc:"Other rounds, warm-up or time-out for some cells."`
@@ -56,6 +57,15 @@ type Arm struct {
 	Timeout Duration          `json:"timeout,omitempty" doc:"Longest time of one trial; then its whole process group is killed. Default 10m."`
 	OKExit  []int             `json:"ok_exit,omitempty" doc:"Exit statuses that count as success; default [0]."`
 	Class   string            `json:"class,omitempty" enum:"compared,reported" doc:"compared (default) or reported: measured and shown, never part of primary, vetoes or gates unless they name it."`
+}
+
+// Setting is a value that arms and checks are told. It stands in the lock like
+// all else, so that a run says what it was told.
+type Setting struct {
+	Name   string `json:"name" doc:"Lower-case letters, digits, underscore; becomes ASSAY_SETTING_<NAME> for the arms and the flag --name, with dashes, of run." required:"true"`
+	Value  string `json:"value,omitempty" doc:"The value where run gives none. For off, the flag alone means on."`
+	About  string `json:"about,omitempty" doc:"What it changes, for the help text."`
+	Effect string `json:"effect,omitempty" enum:"plan,place" doc:"plan (default): another value makes the run exploratory. place: it says where or with what the plan is carried out, and the run still decides."`
 }
 
 // Factor is one thing varied; its levels multiply into cells.
@@ -189,6 +199,9 @@ type Duration time.Duration
 
 // Arm, source and class words that code compares with.
 const (
+	EffectPlan  = "plan"
+	EffectPlace = "place"
+
 	IsolationProcess = "process"
 	IsolationShared  = "shared"
 
@@ -243,6 +256,23 @@ func (p *Protocol) Reference() string { return p.Arms[0].Name }
 // Arm returns the arm of that name, nil if there is none.
 func (p *Protocol) Arm(name string) *Arm {
 	return find(p.Arms, func(a *Arm) bool { return a.Name == name })
+}
+
+// Setting returns the setting of that name, nil if there is none.
+func (p *Protocol) Setting(name string) *Setting {
+	return find(p.Settings, func(s *Setting) bool { return s.Name == name })
+}
+
+// Told are the settings' values by name.
+func (p *Protocol) Told() map[string]string {
+	if len(p.Settings) == 0 {
+		return nil
+	}
+	told := make(map[string]string, len(p.Settings))
+	for _, s := range p.Settings {
+		told[s.Name] = s.Value
+	}
+	return told
 }
 
 // Metric returns the metric of that name, nil if there is none.

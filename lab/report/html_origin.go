@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -53,6 +54,9 @@ func newPageOrigin(s *Source) *pageOrigin {
 	}
 	if len(v.Asymmetries) == 0 {
 		v.Asymmetries = []string{"The protocol names none."}
+	}
+	for _, t := range p.Settings[:min(len(p.Settings), pageRows)] {
+		v.Lock = append(v.Lock, pageFact{Term: "Setting " + t.Name, Value: shorten(cmp.Or(t.Value, none)), Mono: true})
 	}
 	for _, d := range l.Deviations[:min(len(l.Deviations), pageRows)] {
 		v.Deviations = append(v.Deviations, pageDeviation{d.Version, stamp(d.When), shorten(d.Reason), strings.Join(d.Changed, ", "), shortDigest(d.Previous)})

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -35,6 +36,9 @@ func mdFacts(s *Source) []string {
 		add("hypothesis", prose(h))
 	}
 	add("expected", prose(p.Expectation))
+	for _, t := range p.Settings {
+		add("setting "+code(t.Name), code(cmp.Or(t.Value, none)))
+	}
 	add("lock", code(s.Run.Lock.Digest))
 	add("protocol, SHA-256", code(s.Run.Lock.SHA256))
 	for _, r := range s.Run.Lock.Receipts {

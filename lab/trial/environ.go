@@ -41,6 +41,9 @@ func (e *Executor) env(s *armState, phase string, cell protocol.Cell, slot Slot,
 	for i, f := range cell.Factors() {
 		env = append(env, protocol.FactorVar(f)+"="+cell.Levels[i])
 	}
+	for _, s := range e.p.Settings {
+		env = append(env, protocol.SettingVar(s.Name)+"="+s.Value)
+	}
 	if phase == "measure" || phase == "warmup" {
 		pad := splitMix(slot.Seed + uint64(slot.Slot))
 		env = append(env, "ASSAY_PAD="+padding[:pad.next()%uint64(len(padding))])

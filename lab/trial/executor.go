@@ -250,7 +250,7 @@ func (e *Executor) Run(ctx context.Context, slot Slot, cell protocol.Cell) (*Obs
 func (e *Executor) t(s *armState, slot Slot, cell protocol.Cell) *T {
 	t := &T{
 		Arm: slot.Arm, Cell: cell.Name, Round: slot.Round, Warmup: slot.Warmup, Slot: slot.Slot, Seed: slot.Seed,
-		Scratch: s.scratch, ArmDir: s.home, Env: s.arm.Env, Factors: map[string]string{},
+		Scratch: s.scratch, ArmDir: s.home, Env: s.arm.Env, Factors: map[string]string{}, Settings: e.p.Told(),
 	}
 	for i, f := range cell.Factors() {
 		t.Factors[f] = cell.Levels[i]

@@ -30,16 +30,17 @@ type Funcs struct {
 // T is one trial as its function sees it. Its methods may be called from
 // several goroutines, until the function returns; the fields are read-only.
 type T struct {
-	Arm     string            `json:"arm"`
-	Cell    string            `json:"cell"`
-	Factors map[string]string `json:"factors,omitempty"`
-	Round   int               `json:"round"`
-	Warmup  bool              `json:"warmup,omitempty"`
-	Slot    int               `json:"slot"`
-	Seed    uint64            `json:"seed"`    // the same for all arms of the round
-	Scratch string            `json:"scratch"` // empty folder; what is left in it stays for the round's checks
-	ArmDir  string            `json:"arm_dir"` // folder that lives as long as the run
-	Env     map[string]string `json:"env,omitempty"`
+	Arm      string            `json:"arm"`
+	Cell     string            `json:"cell"`
+	Factors  map[string]string `json:"factors,omitempty"`
+	Settings map[string]string `json:"settings,omitempty"`
+	Round    int               `json:"round"`
+	Warmup   bool              `json:"warmup,omitempty"`
+	Slot     int               `json:"slot"`
+	Seed     uint64            `json:"seed"`    // the same for all arms of the round
+	Scratch  string            `json:"scratch"` // empty folder; what is left in it stays for the round's checks
+	ArmDir   string            `json:"arm_dir"` // folder that lives as long as the run
+	Env      map[string]string `json:"env,omitempty"`
 
 	mu    sync.Mutex
 	obs   *Observation
