@@ -20,16 +20,12 @@ const (
 	metaFirst = "m\x00first"   // index and term that the log starts behind
 )
 
-// keepEntries is how many applied entries stay in the log for members that were
-// away; who was away longer gets a snapshot. The log is cut when it has twice as
-// many.
-const keepEntries = 4096
-
 // log is raft's storage: a mirror in memory, everything durable in pebble.
 type log struct {
 	*raft.MemoryStorage
 	db        *pebble.DB
 	write     *pebble.WriteOptions
+	keep      uint64 // Options.KeepEntries
 	applied   uint64
 	stamp     uint64 // of the last applied entry that has one
 	lastStamp uint64 // of the whole log, when it was opened
@@ -41,8 +37,8 @@ func logKey(index uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{logPrefix}, index)
 }
 
-func openLog(db *pebble.DB, noSync bool) (*log, error) {
-	l := &log{MemoryStorage: raft.NewMemoryStorage(), db: db, write: pebble.Sync}
+func openLog(db *pebble.DB, noSync bool, keep uint64) (*log, error) {
+	l := &log{MemoryStorage: raft.NewMemoryStorage(), db: db, write: pebble.Sync, keep: keep}
 	if noSync {
 		l.write = pebble.NoSync
 	}
@@ -133,6 +129,13 @@ func (l *log) load() error {
 	if l.applied >= want {
 		return fmt.Errorf("log: entries up to %d were applied and the log ends at %d", l.applied, want-1)
 	}
+	hs, _, err := l.MemoryStorage.InitialState()
+	if err != nil {
+		return err
+	}
+	if commit := hs.GetCommit(); commit < l.applied || commit < first || commit >= want {
+		return fmt.Errorf("log: committed up to %d, where entries %d to %d are there and %d were applied", commit, first+1, want-1, l.applied)
+	}
 	return l.MemoryStorage.Append(entries)
 }
 
@@ -220,10 +223,10 @@ func (l *log) compact(applied uint64) error {
 	if err != nil {
 		return err
 	}
-	if applied < first+2*keepEntries {
+	if applied < first+2*l.keep {
 		return nil
 	}
-	cut := applied - keepEntries
+	cut := applied - l.keep
 	term, err := l.Term(cut)
 	if err != nil {
 		return err
@@ -272,9 +275,20 @@ func openSnapshot(data []byte) (state []byte, stamp uint64, err error) {
 	return data[8:], binary.BigEndian.Uint64(data), nil
 }
 
-// reset replaces the log by the snapshot whose state is in the batch, and syncs.
-func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, stamp uint64) error {
+// reset replaces the log by the snapshot whose state is in the batch, with the hard
+// state that comes with it, and syncs: invariant D3.
+func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, hs *pb.HardState, stamp uint64) error {
 	meta := s.GetMetadata()
+	if hs.GetCommit() < meta.GetIndex() {
+		return fmt.Errorf("log: a snapshot up to %d came with the commit index %d", meta.GetIndex(), hs.GetCommit())
+	}
+	v, err := proto.Marshal(hs)
+	if err != nil {
+		return err
+	}
+	if err := b.Set([]byte(metaHard), v, nil); err != nil {
+		return err
+	}
 	if err := b.DeleteRange([]byte{logPrefix}, []byte{logPrefix + 1}, nil); err != nil {
 		return err
 	}

@@ -48,6 +48,8 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/assaylab/assay/replset/internal/defect"
 )
 
 var (
@@ -84,7 +86,8 @@ type Machine interface {
 	Restore(b *pebble.Batch, snapshot []byte) error
 }
 
-// Options configure a member. All fields but the last three must be set.
+// Options configure a member. All fields up to HeartbeatTicks must be set, but
+// OnRole.
 type Options struct {
 	ID      uint64
 	Members []uint64 // all of the set, this one included
@@ -100,6 +103,11 @@ type Options struct {
 
 	NoSync bool        // do not sync the log: for tests that do not crash
 	Logger raft.Logger // nil discards
+	// KeepEntries is how many applied entries stay in the log for members that were
+	// away; who was away longer gets a snapshot. The log is cut when it has twice
+	// as many. 0 is 4096.
+	KeepEntries uint64
+	Defect      defect.Defect // planted by tests
 }
 
 // Role is what a member knows of its place.
@@ -128,6 +136,7 @@ type Node struct {
 	reads     map[uint64]*read
 	waiting   []*read // confirmed, not yet applied far enough
 	copies    []*copied
+	parked    []parked // until leadership has moved, or has not
 	lastStamp uint64
 	applied   uint64
 	role      Role
@@ -145,7 +154,10 @@ func Start(o Options) (*Node, error) {
 	if o.Logger == nil {
 		o.Logger = discard{}
 	}
-	l, err := openLog(o.DB, o.NoSync)
+	if o.KeepEntries == 0 {
+		o.KeepEntries = 4096
+	}
+	l, err := openLog(o.DB, o.NoSync, o.KeepEntries)
 	if err != nil {
 		return nil, err
 	}
@@ -239,6 +251,22 @@ func (n *Node) Campaign(ctx context.Context) error {
 	return n.post(ctx, func() { _ = n.raw.Campaign() })
 }
 
+// TakeOver makes the member lead, if it can: the leader is asked to hand over to it,
+// and where none is known it stands for election. It returns once the attempt has
+// begun.
+func (n *Node) TakeOver(ctx context.Context) error {
+	return n.post(ctx, func() {
+		switch n.role.Leader {
+		case n.o.ID:
+		case 0:
+			_ = n.raw.Campaign()
+		default:
+			// An election would be refused by members that hear from the leader.
+			n.raw.TransferLeader(n.o.ID)
+		}
+	})
+}
+
 // Transfer asks the leader, which this member must be, to hand over to another;
 // to 0 means the one whose log is furthest. It returns once the attempt has
 // begun.
@@ -282,20 +310,36 @@ func (n *Node) furthest() uint64 {
 	return best
 }
 
+// loop runs until Stop, or until the member cannot go on.
 func (n *Node) loop() {
+	defer close(n.done)
+	if n.fail = n.run(); n.fail != nil {
+		n.role = Role{Term: n.role.Term}
+		n.show()
+	}
+	n.abandon()
+}
+
+// run is the loop. Neither a log that raft finds impossible nor a database that
+// cannot be written may take the process with it: raft and pebble panic then, and
+// the member stops with an error instead.
+func (n *Node) run() (err error) {
 	ticker := time.NewTicker(n.o.Tick)
 	defer ticker.Stop()
-	defer close(n.done)
-	defer n.abandon()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the member cannot go on: %v", p)
+		}
+	}()
 	for {
 		if err := n.turn(); err != nil {
-			n.fail = err
-			return
+			return err
 		}
 		n.countCopies()
+		n.unpark()
 		select {
 		case <-n.stop:
-			return
+			return nil
 		case <-ticker.C:
 			n.raw.Tick()
 		case f := <-n.events:
@@ -327,6 +371,9 @@ func (n *Node) abandon() {
 	for _, r := range n.waiting {
 		r.done <- n.stopped()
 	}
+	for _, p := range n.parked {
+		p.p.done <- outcome{err: ErrNotLeader}
+	}
 }
 
 func (n *Node) turn() error {
@@ -339,8 +386,12 @@ func (n *Node) turn() error {
 		if leading {
 			n.send(rd.Messages)
 		}
+		if n.o.Defect == defect.AckBeforeSync && !leading {
+			n.send(rd.Messages)
+			rd.Messages = nil
+		}
 		if rd.Snapshot != nil && !raft.IsEmptySnap(rd.Snapshot) {
-			if err := n.restore(rd.Snapshot); err != nil {
+			if err := n.restore(rd.Snapshot, rd.HardState); err != nil {
 				return err
 			}
 		}
@@ -522,7 +573,7 @@ func (n *Node) release() {
 	n.waiting = kept
 }
 
-func (n *Node) restore(s *pb.Snapshot) error {
+func (n *Node) restore(s *pb.Snapshot, hs *pb.HardState) error {
 	b := n.o.DB.NewBatch()
 	defer b.Close()
 	state, stamp, err := openSnapshot(s.GetData())
@@ -533,7 +584,7 @@ func (n *Node) restore(s *pb.Snapshot) error {
 		return fmt.Errorf("restoring from a snapshot: %w", err)
 	}
 	n.lastStamp = max(n.lastStamp, stamp)
-	if err := n.log.reset(b, s, stamp); err != nil {
+	if err := n.log.reset(b, s, hs, stamp); err != nil {
 		return err
 	}
 	n.applied = s.GetMetadata().GetIndex()
