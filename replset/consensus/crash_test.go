@@ -88,6 +88,8 @@ func TestACrashAtAnyDurableStepOfCatchingUp(t *testing.T) {
 			_ = old.node.Transfer(context.Background(), 0)
 			return c.leader() != old
 		})
+		// What an earlier leader sent and a link still holds is of that future too.
+		away.oldest.Store(c.leader().node.Role().Term)
 		c.listen(away, addr)
 		c.connect(away)
 		c.start(away, c.ids())

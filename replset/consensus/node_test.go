@@ -9,11 +9,14 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/assaylab/assay/replset/link"
 )
@@ -90,6 +93,7 @@ type member struct {
 	link    *link.Node
 	node    *Node
 	machine *counter
+	oldest  atomic.Uint64 // term; messages of earlier ones do not reach it
 }
 
 type cluster struct {
@@ -133,7 +137,8 @@ func newClusterOf(t *testing.T, n int, keep uint64) *cluster {
 
 func (c *cluster) listen(m *member, addr string) {
 	l, err := link.Listen(m.id, addr, func(_ uint64, msg []byte) {
-		if n := m.running(); n != nil {
+		var what pb.Message
+		if n := m.running(); n != nil && proto.Unmarshal(msg, &what) == nil && what.GetTerm() >= m.oldest.Load() {
 			n.Receive(msg)
 		}
 	})
