@@ -3,7 +3,10 @@ package consensus
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+
+	"go.etcd.io/raft/v3"
 )
 
 // What may be asked of a member and is answered later: proposals, reads, copies.
@@ -84,13 +87,38 @@ func (n *Node) propose(p *Proposal, data []byte) {
 	binary.BigEndian.PutUint64(b, stamp)
 	binary.BigEndian.PutUint64(b[8:], n.o.ID)
 	binary.BigEndian.PutUint64(b[16:], n.nextID)
-	if err := n.raw.Propose(append(b, data...)); err != nil {
+	if err := n.raw.Propose(append(b, data...)); errors.Is(err, raft.ErrProposalDropped) {
+		n.parked = append(n.parked, parked{p, data})
+		return
+	} else if err != nil {
 		p.done <- outcome{err: fmt.Errorf("%w: %w", ErrNotLeader, err)}
 		return
 	}
 	n.lastStamp = stamp
 	p.term = n.role.Term
 	n.pending[n.nextID] = p
+}
+
+// parked is a proposal that raft did not take, though this member leads:
+// leadership is being handed over, or too much is under way already. To answer
+// ErrNotLeader at once would send a client back to where the roles say that the
+// leader is, which for now is here, until it gives up.
+type parked struct {
+	p    *Proposal
+	data []byte
+}
+
+// unpark tries again what raft did not take. Once another member leads that
+// refuses the proposal.
+func (n *Node) unpark() {
+	if len(n.parked) == 0 || n.role.Leader == n.o.ID && n.raw.BasicStatus().LeadTransferee != 0 {
+		return
+	}
+	again := n.parked
+	n.parked = nil
+	for _, p := range again {
+		n.propose(p.p, p.data)
+	}
 }
 
 // ReadIndex waits until a read on this member, made after it returns, sees

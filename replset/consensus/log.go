@@ -20,19 +20,16 @@ const (
 	metaFirst = "m\x00first"   // index and term that the log starts behind
 )
 
-// keepEntries is how many applied entries stay in the log for members that were
-// away; who was away longer gets a snapshot. The log is cut when it has twice as
-// many.
-const keepEntries = 4096
-
 // log is raft's storage: a mirror in memory, everything durable in pebble.
 type log struct {
 	*raft.MemoryStorage
 	db        *pebble.DB
 	write     *pebble.WriteOptions
+	keep      uint64 // Options.KeepEntries
 	applied   uint64
 	stamp     uint64 // of the last applied entry that has one
 	lastStamp uint64 // of the whole log, when it was opened
+	last      uint64 // index of the last entry in the database; the writer's, and restore's while it is idle
 	conf      *pb.ConfState
 	snapshot  func() ([]byte, error)
 }
@@ -41,8 +38,8 @@ func logKey(index uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{logPrefix}, index)
 }
 
-func openLog(db *pebble.DB, noSync bool) (*log, error) {
-	l := &log{MemoryStorage: raft.NewMemoryStorage(), db: db, write: pebble.Sync}
+func openLog(db *pebble.DB, noSync bool, keep uint64) (*log, error) {
+	l := &log{MemoryStorage: raft.NewMemoryStorage(), db: db, write: pebble.Sync, keep: keep}
 	if noSync {
 		l.write = pebble.NoSync
 	}
@@ -133,6 +130,22 @@ func (l *log) load() error {
 	if l.applied >= want {
 		return fmt.Errorf("log: entries up to %d were applied and the log ends at %d", l.applied, want-1)
 	}
+	hs, _, err := l.MemoryStorage.InitialState()
+	if err != nil {
+		return err
+	}
+	if hs.GetCommit() < l.applied {
+		// The commit index is written beside what it allows to be applied, and may
+		// be behind. What was applied was committed.
+		hs = &pb.HardState{Term: hs.Term, Vote: hs.Vote, Commit: proto.Uint64(l.applied)}
+		if err := l.SetHardState(hs); err != nil {
+			return err
+		}
+	}
+	if commit := hs.GetCommit(); commit < first || commit >= want {
+		return fmt.Errorf("log: committed up to %d, where entries %d to %d are there and %d were applied", commit, first+1, want-1, l.applied)
+	}
+	l.last = want - 1
 	return l.MemoryStorage.Append(entries)
 }
 
@@ -155,57 +168,65 @@ func (l *log) InitialState() (*pb.HardState, *pb.ConfState, error) {
 	return hs, l.conf, err
 }
 
-// append writes entries and hard state, and syncs them if raft asks for it. It
-// returns only when they are as durable as that.
-func (l *log) append(hs *pb.HardState, entries []*pb.Entry, sync bool) error {
-	if raft.IsEmptyHardState(hs) && len(entries) == 0 {
-		return nil
-	}
+// append writes what raft wants stored, in order, and syncs it if any message waits
+// for it. It touches the database only, so that the writer may call it.
+func (l *log) append(messages []*pb.Message) error {
 	b := l.db.NewBatch()
 	defer b.Close()
-	if !raft.IsEmptyHardState(hs) {
-		v, err := proto.Marshal(hs)
-		if err != nil {
-			return err
+	how := pebble.NoSync
+	for _, m := range messages {
+		if len(m.GetResponses()) > 0 {
+			how = l.write
 		}
-		if err := b.Set([]byte(metaHard), v, nil); err != nil {
-			return err
-		}
-	}
-	if len(entries) > 0 {
-		// What stood behind the first new entry was of a leader that lost.
-		last, err := l.LastIndex()
-		if err != nil {
-			return err
-		}
-		if from := entries[0].GetIndex(); from <= last {
-			if err := b.DeleteRange(logKey(from), logKey(last+1), nil); err != nil {
+		if hs := hardState(m); !raft.IsEmptyHardState(hs) {
+			v, err := proto.Marshal(hs)
+			if err != nil {
+				return err
+			}
+			if err := b.Set([]byte(metaHard), v, nil); err != nil {
 				return err
 			}
 		}
-	}
-	for _, e := range entries {
-		v, err := proto.Marshal(e)
-		if err != nil {
-			return err
+		entries := m.GetEntries()
+		if len(entries) == 0 {
+			continue
 		}
-		if err := b.Set(logKey(e.GetIndex()), v, nil); err != nil {
-			return err
+		// What stood behind the first new entry was of a leader that lost.
+		if from := entries[0].GetIndex(); from <= l.last {
+			if err := b.DeleteRange(logKey(from), logKey(l.last+1), nil); err != nil {
+				return err
+			}
 		}
+		for _, e := range entries {
+			v, err := proto.Marshal(e)
+			if err != nil {
+				return err
+			}
+			if err := b.Set(logKey(e.GetIndex()), v, nil); err != nil {
+				return err
+			}
+		}
+		l.last = entries[len(entries)-1].GetIndex()
 	}
-	how := pebble.NoSync
-	if sync {
-		how = l.write
-	}
-	if err := b.Commit(how); err != nil {
-		return err
-	}
-	if !raft.IsEmptyHardState(hs) {
+	return b.Commit(how)
+}
+
+// mirror takes a write that append has made into the mirror.
+func (l *log) mirror(m *pb.Message) error {
+	if hs := hardState(m); !raft.IsEmptyHardState(hs) {
 		if err := l.SetHardState(hs); err != nil {
 			return err
 		}
 	}
-	return l.MemoryStorage.Append(entries)
+	return l.MemoryStorage.Append(m.GetEntries())
+}
+
+// hardState is the hard state that a write carries, empty if it carries none.
+func hardState(m *pb.Message) *pb.HardState {
+	if m.GetTerm() == 0 && m.GetVote() == 0 && m.GetCommit() == 0 {
+		return &pb.HardState{}
+	}
+	return &pb.HardState{Term: proto.Uint64(m.GetTerm()), Vote: proto.Uint64(m.GetVote()), Commit: proto.Uint64(m.GetCommit())}
 }
 
 func (l *log) setApplied(b *pebble.Batch, index, stamp uint64) error {
@@ -220,10 +241,10 @@ func (l *log) compact(applied uint64) error {
 	if err != nil {
 		return err
 	}
-	if applied < first+2*keepEntries {
+	if applied < first+2*l.keep {
 		return nil
 	}
-	cut := applied - keepEntries
+	cut := applied - l.keep
 	term, err := l.Term(cut)
 	if err != nil {
 		return err
@@ -272,9 +293,20 @@ func openSnapshot(data []byte) (state []byte, stamp uint64, err error) {
 	return data[8:], binary.BigEndian.Uint64(data), nil
 }
 
-// reset replaces the log by the snapshot whose state is in the batch, and syncs.
-func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, stamp uint64) error {
+// reset replaces the log by the snapshot whose state is in the batch, with the hard
+// state that comes with it, and syncs: invariant D3.
+func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, hs *pb.HardState, stamp uint64) error {
 	meta := s.GetMetadata()
+	if hs.GetCommit() < meta.GetIndex() {
+		return fmt.Errorf("log: a snapshot up to %d came with the commit index %d", meta.GetIndex(), hs.GetCommit())
+	}
+	v, err := proto.Marshal(hs)
+	if err != nil {
+		return err
+	}
+	if err := b.Set([]byte(metaHard), v, nil); err != nil {
+		return err
+	}
 	if err := b.DeleteRange([]byte{logPrefix}, []byte{logPrefix + 1}, nil); err != nil {
 		return err
 	}
@@ -287,6 +319,7 @@ func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, stamp uint64) error {
 	if err := b.Commit(l.write); err != nil {
 		return err
 	}
+	l.last = meta.GetIndex()
 	// The mirror keeps no state, only where the log now starts.
 	return l.ApplySnapshot(&pb.Snapshot{Metadata: meta})
 }

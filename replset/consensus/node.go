@@ -7,24 +7,25 @@
 // A single goroutine owns the raft state machine. It takes in messages, ticks
 // and proposals, and then, for what raft says is ready:
 //
-//  1. A leader sends its messages. (It may do so before its own log is on disk:
-//     its own vote for an entry is counted only after step 3. Raft thesis
-//     10.2.1.)
-//  2. New entries and the hard state go to the log in one batch.
-//  3. The batch is synced, unless only the commit index moved.
-//  4. A member that is no leader sends its messages: an acknowledgement never
-//     leaves before what it acknowledges is on disk.
-//  5. Committed entries are applied in order, in one batch with the applied index,
-//     unsynced: they can be applied again from the log.
-//  6. Who waits for them is told.
+//  1. Messages that wait for nothing are sent: a leader's entries leave before its
+//     own log is on disk, because its own vote for them is counted only after
+//     step 2. (Raft thesis 10.2.1.)
+//  2. New entries and the hard state go to the writer, with the messages that wait
+//     for them. The writer hands them back when they are synced; then the loop
+//     sends the messages: an acknowledgement never leaves before what it
+//     acknowledges is on disk.
+//  3. Committed entries that are in this member's own synced log are applied in
+//     order, in one batch with the applied index, unsynced: they can be applied
+//     again from the log.
+//  4. Who waits for them is told.
 //
-// Everything that arrives while the loop is in step 3 is taken in together on
-// the next turn, so that syncs are shared by whatever waits: group commit
-// without a timer.
+// The loop never waits for the disk, except to take in a snapshot. It did once,
+// with the sync between steps 1 and 3: whoever waited for an entry then also
+// waited for the sync of the next one.
 //
 // # Invariants
 //
-//  1. What a member acknowledges, it has synced (step 3 before 4).
+//  1. What a member acknowledges, it has synced (step 2).
 //  2. Applying is a function of the log: entries in order, each once. The applied
 //     index is in the batch of its effects.
 //  3. A proposal is answered once: applied, refused before it entered the log, or
@@ -41,6 +42,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +50,8 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/assaylab/assay/replset/internal/defect"
 )
 
 var (
@@ -84,7 +88,8 @@ type Machine interface {
 	Restore(b *pebble.Batch, snapshot []byte) error
 }
 
-// Options configure a member. All fields but the last three must be set.
+// Options configure a member. All fields up to HeartbeatTicks must be set, but
+// OnRole.
 type Options struct {
 	ID      uint64
 	Members []uint64 // all of the set, this one included
@@ -100,6 +105,11 @@ type Options struct {
 
 	NoSync bool        // do not sync the log: for tests that do not crash
 	Logger raft.Logger // nil discards
+	// KeepEntries is how many applied entries stay in the log for members that were
+	// away; who was away longer gets a snapshot. The log is cut when it has twice
+	// as many. 0 is 4096.
+	KeepEntries uint64
+	Defect      defect.Defect // planted by tests
 }
 
 // Role is what a member knows of its place.
@@ -116,6 +126,7 @@ type Node struct {
 	o      Options
 	raw    *raft.RawNode
 	log    *log
+	writer *writer
 	events chan func()
 	stop   chan struct{}
 	done   chan struct{}
@@ -123,11 +134,13 @@ type Node struct {
 	fail   error
 
 	// Of the loop.
+	writing   int // writes that the writer has
 	pending   map[uint64]*Proposal
 	nextID    uint64
 	reads     map[uint64]*read
 	waiting   []*read // confirmed, not yet applied far enough
 	copies    []*copied
+	parked    []parked // until leadership has moved, or has not
 	lastStamp uint64
 	applied   uint64
 	role      Role
@@ -145,7 +158,10 @@ func Start(o Options) (*Node, error) {
 	if o.Logger == nil {
 		o.Logger = discard{}
 	}
-	l, err := openLog(o.DB, o.NoSync)
+	if o.KeepEntries == 0 {
+		o.KeepEntries = 4096
+	}
+	l, err := openLog(o.DB, o.NoSync, o.KeepEntries)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +176,7 @@ func Start(o Options) (*Node, error) {
 	n.raw, err = raft.NewRawNode(&raft.Config{
 		ID: o.ID, ElectionTick: o.ElectionTicks, HeartbeatTick: o.HeartbeatTicks, Storage: l, Applied: l.applied,
 		MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 256, MaxUncommittedEntriesSize: 1 << 28,
-		CheckQuorum: true, PreVote: true, ReadOnlyOption: raft.ReadOnlySafe,
+		CheckQuorum: true, PreVote: true, ReadOnlyOption: raft.ReadOnlySafe, AsyncStorageWrites: true,
 		DisableProposalForwarding: true, Logger: o.Logger,
 	})
 	if err != nil {
@@ -170,6 +186,7 @@ func Start(o Options) (*Node, error) {
 	if l.applied > 0 {
 		o.Machine.Visible(Entry{Index: l.applied, Timestamp: l.stamp})
 	}
+	n.writer = newWriter(l)
 	go n.loop()
 	return n, nil
 }
@@ -239,6 +256,22 @@ func (n *Node) Campaign(ctx context.Context) error {
 	return n.post(ctx, func() { _ = n.raw.Campaign() })
 }
 
+// TakeOver makes the member lead, if it can: the leader is asked to hand over to it,
+// and where none is known it stands for election. It returns once the attempt has
+// begun.
+func (n *Node) TakeOver(ctx context.Context) error {
+	return n.post(ctx, func() {
+		switch n.role.Leader {
+		case n.o.ID:
+		case 0:
+			_ = n.raw.Campaign()
+		default:
+			// An election would be refused by members that hear from the leader.
+			n.raw.TransferLeader(n.o.ID)
+		}
+	})
+}
+
 // Transfer asks the leader, which this member must be, to hand over to another;
 // to 0 means the one whose log is furthest. It returns once the attempt has
 // begun.
@@ -282,26 +315,47 @@ func (n *Node) furthest() uint64 {
 	return best
 }
 
+// loop runs until Stop, or until the member cannot go on.
 func (n *Node) loop() {
+	defer close(n.done)
+	if n.fail = n.run(); n.fail != nil {
+		n.role = Role{Term: n.role.Term}
+		n.show()
+	}
+	n.writer.end()
+	n.abandon()
+}
+
+// run is the loop. Neither a log that raft finds impossible nor a database that
+// cannot be written may take the process with it: raft and pebble panic then, and
+// the member stops with an error instead.
+func (n *Node) run() (err error) {
 	ticker := time.NewTicker(n.o.Tick)
 	defer ticker.Stop()
-	defer close(n.done)
-	defer n.abandon()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the member cannot go on: %v", p)
+		}
+	}()
 	for {
 		if err := n.turn(); err != nil {
-			n.fail = err
-			return
+			return err
 		}
 		n.countCopies()
+		n.unpark()
 		select {
 		case <-n.stop:
-			return
+			return nil
 		case <-ticker.C:
 			n.raw.Tick()
 		case f := <-n.events:
 			f()
+		case w := <-n.writer.written:
+			if err := n.durable(w); err != nil {
+				return err
+			}
 		}
-		// Whatever else has arrived belongs to the same turn and the same sync.
+		// Whatever else has arrived belongs to the same turn.
 		for more := true; more; {
 			select {
 			case f := <-n.events:
@@ -327,6 +381,9 @@ func (n *Node) abandon() {
 	for _, r := range n.waiting {
 		r.done <- n.stopped()
 	}
+	for _, p := range n.parked {
+		p.p.done <- outcome{err: ErrNotLeader}
+	}
 }
 
 func (n *Node) turn() error {
@@ -335,43 +392,95 @@ func (n *Node) turn() error {
 		if rd.SoftState != nil || !raft.IsEmptyHardState(rd.HardState) {
 			n.updateRole(rd)
 		}
-		leading := n.role.Leader == n.o.ID
-		if leading {
-			n.send(rd.Messages)
-		}
-		if rd.Snapshot != nil && !raft.IsEmptySnap(rd.Snapshot) {
-			if err := n.restore(rd.Snapshot); err != nil {
+		n.noteStamps(rd.Entries)
+		for _, m := range rd.Messages {
+			var err error
+			switch m.GetTo() {
+			case raft.LocalAppendThread:
+				err = n.persist(m)
+			case raft.LocalApplyThread:
+				if err = n.apply(m.GetEntries()); err == nil {
+					n.deliver(m.GetResponses())
+				}
+			default:
+				n.send(m)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		if err := n.log.append(rd.HardState, rd.Entries, rd.MustSync); err != nil {
-			return fmt.Errorf("writing the log: %w", err)
-		}
-		n.noteStamps(rd.Entries)
-		if !leading {
-			n.send(rd.Messages)
-		}
-		if err := n.apply(rd.CommittedEntries); err != nil {
-			return err
-		}
 		n.readStates(rd.ReadStates)
-		n.raw.Advance(rd)
 	}
 	return nil
 }
 
-func (n *Node) send(msgs []*pb.Message) {
+// persist hands a write to the writer. A snapshot replaces what the writer and apply
+// work on, so that it waits for the writer and is taken in here.
+func (n *Node) persist(m *pb.Message) error {
+	if n.o.Defect == defect.AckBeforeSync && n.role.Leader != n.o.ID {
+		m.Responses = slices.DeleteFunc(m.Responses, func(r *pb.Message) bool {
+			if r.GetTo() == n.o.ID {
+				return false
+			}
+			n.send(r)
+			return true
+		})
+	}
+	if raft.IsEmptySnap(m.GetSnapshot()) {
+		n.writing++
+		n.writer.put(m)
+		return nil
+	}
+	for n.writing > 0 {
+		if err := n.durable(<-n.writer.written); err != nil {
+			return err
+		}
+	}
+	if err := n.restore(m.GetSnapshot(), hardState(m)); err != nil {
+		return err
+	}
+	m.Snapshot = nil
+	n.writing++
+	n.writer.put(m)
+	return nil
+}
+
+// durable takes note of writes that have been synced, and sends what waited for
+// them.
+func (n *Node) durable(w written) error {
+	if w.err != nil {
+		return fmt.Errorf("writing the log: %w", w.err)
+	}
+	n.writing -= len(w.messages)
+	for _, m := range w.messages {
+		if err := n.log.mirror(m); err != nil {
+			return err
+		}
+		n.deliver(m.GetResponses())
+	}
+	return nil
+}
+
+func (n *Node) deliver(msgs []*pb.Message) {
 	for _, m := range msgs {
-		b, err := proto.Marshal(m)
-		if err != nil {
-			continue
+		if m.GetTo() == n.o.ID {
+			_ = n.raw.Step(m) // an answer from an earlier term is dropped by raft itself
+		} else {
+			n.send(m)
 		}
-		n.o.Send(m.GetTo(), b)
-		if m.GetType() == pb.MsgSnap {
-			// Whether it arrived shows in the follower's next answer; raft only
-			// has to stop waiting for a report.
-			n.raw.ReportSnapshot(m.GetTo(), raft.SnapshotFinish)
-		}
+	}
+}
+
+func (n *Node) send(m *pb.Message) {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		return
+	}
+	n.o.Send(m.GetTo(), b)
+	if m.GetType() == pb.MsgSnap {
+		// Whether it arrived shows in the follower's next answer; raft only has to
+		// stop waiting for a report.
+		n.raw.ReportSnapshot(m.GetTo(), raft.SnapshotFinish)
 	}
 }
 
@@ -522,7 +631,7 @@ func (n *Node) release() {
 	n.waiting = kept
 }
 
-func (n *Node) restore(s *pb.Snapshot) error {
+func (n *Node) restore(s *pb.Snapshot, hs *pb.HardState) error {
 	b := n.o.DB.NewBatch()
 	defer b.Close()
 	state, stamp, err := openSnapshot(s.GetData())
@@ -533,7 +642,7 @@ func (n *Node) restore(s *pb.Snapshot) error {
 		return fmt.Errorf("restoring from a snapshot: %w", err)
 	}
 	n.lastStamp = max(n.lastStamp, stamp)
-	if err := n.log.reset(b, s, stamp); err != nil {
+	if err := n.log.reset(b, s, hs, stamp); err != nil {
 		return err
 	}
 	n.applied = s.GetMetadata().GetIndex()

@@ -9,11 +9,14 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/assaylab/assay/replset/link"
 )
@@ -84,43 +87,44 @@ func (c *counter) all() []string {
 type member struct {
 	id      uint64
 	fs      *vfs.MemFS
+	wrap    func(vfs.FS) vfs.FS // around fs, nil is none
+	broken  bool                // its disk fails, so that nothing can be closed well
 	db      *pebble.DB
 	link    *link.Node
 	node    *Node
 	machine *counter
+	oldest  atomic.Uint64 // term; messages of earlier ones do not reach it
 }
 
 type cluster struct {
 	t       *testing.T
+	keep    uint64
 	members []*member
 }
 
-func newCluster(t *testing.T, n int) *cluster {
-	c := &cluster{t: t}
-	ids := make([]uint64, n)
-	for i := range ids {
-		ids[i] = uint64(i + 1)
+func newCluster(t *testing.T, n int) *cluster { return newClusterOf(t, n, 0) }
+
+func (c *cluster) ids() (ids []uint64) {
+	for _, m := range c.members {
+		ids = append(ids, m.id)
 	}
-	for _, id := range ids {
+	return ids
+}
+
+// newClusterOf keeps so many entries for members that are away.
+func newClusterOf(t *testing.T, n int, keep uint64) *cluster {
+	c := &cluster{t: t, keep: keep}
+	for i := range n {
+		id := uint64(i + 1)
 		m := &member{id: id, fs: vfs.NewCrashableMem()}
 		c.members = append(c.members, m)
-		l, err := link.Listen(id, "127.0.0.1:0", func(_ uint64, msg []byte) {
-			if n := m.running(); n != nil {
-				n.Receive(msg)
-			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.link = l
+		c.listen(m, "127.0.0.1:0")
 	}
 	for _, m := range c.members {
-		for _, o := range c.members {
-			m.link.Connect(o.id, o.link.Addr())
-		}
+		c.connect(m)
 	}
 	for _, m := range c.members {
-		c.start(m, ids)
+		c.start(m, c.ids())
 	}
 	t.Cleanup(func() {
 		for _, m := range c.members {
@@ -129,6 +133,25 @@ func newCluster(t *testing.T, n int) *cluster {
 		}
 	})
 	return c
+}
+
+func (c *cluster) listen(m *member, addr string) {
+	l, err := link.Listen(m.id, addr, func(_ uint64, msg []byte) {
+		var what pb.Message
+		if n := m.running(); n != nil && proto.Unmarshal(msg, &what) == nil && what.GetTerm() >= m.oldest.Load() {
+			n.Receive(msg)
+		}
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	m.link = l
+}
+
+func (c *cluster) connect(m *member) {
+	for _, o := range c.members {
+		m.link.Connect(o.id, o.link.Addr())
+	}
 }
 
 var nodes sync.Map // member to its node, read by link goroutines
@@ -142,14 +165,18 @@ func (m *member) running() *Node {
 
 func (c *cluster) start(m *member, ids []uint64) {
 	c.t.Helper()
-	db, err := pebble.Open("db", &pebble.Options{FS: m.fs, Logger: quiet{}})
+	var fs vfs.FS = m.fs
+	if m.wrap != nil {
+		fs = m.wrap(fs)
+	}
+	db, err := pebble.Open("db", &pebble.Options{FS: fs, Logger: quiet{}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	m.db, m.machine = db, &counter{db: db}
 	m.node, err = Start(Options{
 		ID: m.id, Members: ids, DB: db, Machine: m.machine, Send: m.link.Send, Now: time.Now,
-		Tick: 10 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 1,
+		Tick: 10 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 1, KeepEntries: c.keep,
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -163,10 +190,12 @@ func (c *cluster) stop(m *member) {
 	}
 	nodes.Delete(m)
 	m.node.Stop()
-	if err := m.node.Err(); err != nil {
+	if err := m.node.Err(); err != nil && !m.broken {
 		c.t.Errorf("member %d: %v", m.id, err)
 	}
-	m.db.Close()
+	if !m.broken {
+		m.db.Close()
+	}
 	m.node = nil
 }
 
@@ -340,7 +369,7 @@ func TestMemberThatWasAwayCatchesUpFromASnapshot(t *testing.T) {
 	var group sync.WaitGroup
 	for w := range 64 {
 		group.Go(func() {
-			for i := range 2*keepEntries/64 + 4 {
+			for i := range 2*4096/64 + 4 {
 				if _, _, err := lead.node.Propose(ctx, fmt.Appendf(nil, "%d-%d", w, i)); err != nil {
 					t.Errorf("propose: %v", err)
 					return
@@ -353,7 +382,7 @@ func TestMemberThatWasAwayCatchesUpFromASnapshot(t *testing.T) {
 	last := c.propose("last")
 	until(t, "the member to catch up", func() bool {
 		all := away.machine.all()
-		return len(all) > 2*keepEntries && all[len(all)-1] == last
+		return len(all) > 2*4096 && all[len(all)-1] == last
 	})
 }
 
