@@ -44,6 +44,7 @@ var imports = map[string][]string{
 	"replset/consensus": {},
 	"replset/store":     {},
 	"replset/server":    {"replset/query/...", "replset/wire", "replset/consensus", "replset/store"},
+	"replset/member":    {"replset/consensus", "replset/link", "replset/server", "replset/store"},
 	"replset":           {"replset/..."},
 	"artrie/...":        {"artrie/..."},
 

@@ -180,6 +180,9 @@ func (n *Node) Stop() {
 	<-n.done
 }
 
+// Done is closed when the member's loop has ended, by Stop or by itself.
+func (n *Node) Done() <-chan struct{} { return n.done }
+
 // Err is why the member stopped by itself, nil if it did not.
 func (n *Node) Err() error {
 	select {
@@ -237,6 +240,12 @@ func (n *Node) Receive(msg []byte) {
 // Campaign makes the member stand for election now.
 func (n *Node) Campaign(ctx context.Context) error {
 	return n.post(ctx, func() { _ = n.raw.Campaign() })
+}
+
+// Claim asks whoever leads to hand over to this member. It returns once the request
+// is on its way.
+func (n *Node) Claim(ctx context.Context) error {
+	return n.post(ctx, func() { n.raw.TransferLeader(n.o.ID) })
 }
 
 // Transfer asks the leader, which this member must be, to hand over to another;

@@ -104,7 +104,7 @@ func newCluster(t *testing.T, n int) *cluster {
 	for _, id := range ids {
 		m := &member{id: id, fs: vfs.NewCrashableMem()}
 		c.members = append(c.members, m)
-		l, err := link.Listen(id, "127.0.0.1:0", func(_ uint64, msg []byte) {
+		l, err := link.Listen(id, link.Token{}, "127.0.0.1:0", func(_ uint64, msg []byte) {
 			if n := m.running(); n != nil {
 				n.Receive(msg)
 			}
