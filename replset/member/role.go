@@ -11,6 +11,9 @@ import (
 // retryAfter is when a request to hand over that could not be made is made again.
 const retryAfter = 10 * time.Millisecond
 
+// longestAttempt is how long a member that stands for election waits for votes.
+const longestAttempt = 500 * time.Millisecond
+
 // attempt is how long an attempt to hand over may take before it has come to
 // nothing: raft gives it up after an election timeout.
 func (m *Member) attempt() time.Duration { return 2 * m.c.Tick * time.Duration(m.c.ElectionTicks) }
@@ -38,13 +41,9 @@ func (m *Member) StepDown(ctx context.Context) error {
 // election if nobody does. It returns when this member takes writes.
 func (m *Member) StepUp(ctx context.Context) error {
 	for {
-		changed := m.changed.Next()
-		if m.Role().Writable {
-			return nil
-		}
-		r := m.node.Role()
+		asked := m.node.Role()
 		var err error
-		switch r.Leader {
+		switch asked.Leader {
 		case m.c.id(): // elected, and about to be ready
 		case 0:
 			err = m.node.Campaign(ctx)
@@ -54,8 +53,21 @@ func (m *Member) StepUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !waitAny(ctx, changed, m.attempt()) {
-			return ctx.Err()
+		// An election moves the role several times. To stand again at each step would
+		// undo it.
+		over := time.Now().Add(min(m.attempt(), longestAttempt))
+		for {
+			changed := m.changed.Next()
+			if m.Role().Writable {
+				return nil
+			}
+			left := time.Until(over)
+			if r := m.node.Role(); left <= 0 || r.Leader != 0 && r.Leader != m.c.id() && r != asked {
+				break
+			}
+			if !waitAny(ctx, changed, left) {
+				return ctx.Err()
+			}
 		}
 	}
 }
