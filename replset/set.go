@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,7 @@ type Set struct {
 	members []*slot
 	keeper  *keeper // of members as processes
 	temp    string  // a folder of its own, removed by Close
+	folder  io.Closer
 
 	mu      sync.Mutex // of what changes members: kill, restart, faults, close
 	closed  bool
@@ -61,6 +63,11 @@ func New(ctx context.Context, o Options) (_ *Set, err error) {
 			s.o.Dir = s.temp
 		}
 		s.keeper = newKeeper()
+	}
+	if s.o.Dir != "" {
+		if s.folder, err = openFolder(s.o.Dir, identity{o.Name, o.Members}); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.reserve(); err != nil {
 		return nil, err
@@ -316,6 +323,9 @@ func (s *Set) Close() error {
 	}
 	if s.keeper != nil {
 		s.keeper.close()
+	}
+	if s.folder != nil {
+		errs = append(errs, s.folder.Close())
 	}
 	if s.temp != "" {
 		errs = append(errs, os.RemoveAll(s.temp))
