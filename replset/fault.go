@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/assaylab/assay/replset/link"
+	"github.com/assaylab/assay/replset/member"
 	"github.com/assaylab/assay/replset/server"
 )
 
-func (s *Set) member(i int) (*member, error) {
+func (s *Set) member(i int) (*slot, error) {
 	if i < 0 || i >= len(s.members) {
-		return nil, fmt.Errorf("replset: there is no member %d", i)
+		return nil, fmt.Errorf("replset: there is no member %d; they are 0 to %d", i, len(s.members)-1)
 	}
 	if s.closed {
 		return nil, errors.New("replset: the set is closed")
@@ -22,8 +21,22 @@ func (s *Set) member(i int) (*member, error) {
 	return s.members[i], nil
 }
 
+// standing is a member that runs and is not paused.
+func (s *Set) standing(i int) (*slot, error) {
+	m, err := s.member(i)
+	switch {
+	case err != nil:
+		return nil, err
+	case !m.runs:
+		return nil, fmt.Errorf("replset: member %d is down", i)
+	case m.paused.Load():
+		return nil, fmt.Errorf("replset: member %d is paused", i)
+	}
+	return m, nil
+}
+
 // StepDown makes the primary hand over, and returns when another member takes
-// writes and all that run know it.
+// writes and all that can know it do.
 func (s *Set) StepDown(ctx context.Context) error {
 	p, err := s.AwaitPrimary(ctx)
 	if err != nil {
@@ -40,9 +53,31 @@ func (s *Set) StepDown(ctx context.Context) error {
 	})
 }
 
-// Kill ends a member as SIGKILL does: its connections break, and nothing that it
-// had under way gets any further. Its data is what it had written, or with
-// LoseUnsynced what it had synced. The address is free until Restart.
+// StepUp makes a member primary: whoever leads hands over to it, and if nobody does
+// it stands for election. It returns when the member takes writes and all that can
+// know it do. One that cannot be elected keeps trying until ctx ends.
+func (s *Set) StepUp(ctx context.Context, i int) error {
+	s.mu.Lock()
+	m, err := s.standing(i)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := m.stepUp(ctx); err != nil {
+		return fmt.Errorf("replset: stepping up member %d: %s: %w", i, s.status(), err)
+	}
+	return s.await(ctx, fmt.Sprintf("member %d as primary", i), func() string {
+		if s.Primary() != i {
+			return s.status()
+		}
+		return s.agree()
+	})
+}
+
+// Kill ends a member as SIGKILL does, which it is for a member that is a process:
+// its connections break, and nothing that it had under way gets any further. Its
+// data is what it had written, or with LoseUnsynced what it had synced. Until
+// Restart its address refuses connections.
 func (s *Set) Kill(i int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,26 +85,18 @@ func (s *Set) Kill(i int) error {
 	if err != nil {
 		return err
 	}
-	if m.running() == nil {
+	if !m.runs {
 		return fmt.Errorf("replset: member %d is down already", i)
 	}
-	err = m.isolate()
-	var left *vfs.MemFS
-	if s.o.LoseUnsynced {
-		// The moment of death. It comes after the last message has left: nothing may
-		// be acknowledged that is written after it.
-		left = m.fs.CrashClone(vfs.CrashCloneCfg{})
-	}
-	m.node.Load().Stop()
-	err = errors.Join(err, m.db.Close())
-	if left != nil {
-		m.fs = left
-	}
-	s.changed.fire()
+	m.runs = false
+	m.paused.Store(false)
+	err = m.kill()
+	s.changed.Fire()
 	return err
 }
 
-// Restart starts a member that was killed, at the same address.
+// Restart starts a member that was killed, at the same address. Faults of its links
+// are those of now.
 func (s *Set) Restart(i int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,42 +104,29 @@ func (s *Set) Restart(i int) error {
 	if err != nil {
 		return err
 	}
-	if m.running() != nil {
+	if m.runs {
 		return fmt.Errorf("replset: member %d runs", i)
 	}
-	if err := m.open(m.addr, m.peer); err != nil {
-		return err
-	}
-	for way, f := range s.faults {
-		if way[0] == i {
-			m.link.SetFault(s.members[way[1]].id(), f)
-		}
-	}
 	if err := m.start(); err != nil {
-		return errors.Join(err, m.isolate())
+		return fmt.Errorf("replset: %w", err)
 	}
+	m.runs = true
 	return nil
 }
 
-// Pause stops a member as SIGSTOP does: connections stay and nothing is answered,
-// nor does the member notice that time goes by.
+// Pause stops a member as SIGSTOP does, which it is for a member that is a process:
+// connections stay and nothing is answered, nor does the member notice that time
+// goes by. Faults that are set meanwhile hold from its side when it resumes, and
+// from the others' at once.
 func (s *Set) Pause(i int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, err := s.member(i)
+	m, err := s.standing(i)
 	if err != nil {
 		return err
 	}
-	srv := m.running()
-	if srv == nil || m.resume != nil {
-		return fmt.Errorf("replset: member %d does not run", i)
-	}
-	srv.Pause()
-	m.link.Pause(true)
-	m.resume = make(chan struct{})
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	return m.node.Load().Pause(ctx, m.resume)
+	m.paused.Store(true)
+	return m.pause()
 }
 
 // Resume ends Pause.
@@ -123,17 +137,16 @@ func (s *Set) Resume(i int) error {
 	if err != nil {
 		return err
 	}
-	if m.resume == nil {
+	if !m.paused.Load() {
 		return fmt.Errorf("replset: member %d is not paused", i)
 	}
-	m.unpause()
-	m.link.Pause(false)
-	m.running().Resume()
-	return nil
+	m.paused.Store(false)
+	return m.resume()
 }
 
 // Partition cuts the links between members of different groups, silently; clients
-// still reach all of them. A member in no group is alone.
+// still reach all of them. A member in no group is alone. It replaces what Cut,
+// Delay and an earlier Partition have set.
 func (s *Set) Partition(groups ...[]int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,12 +167,30 @@ func (s *Set) Partition(groups ...[]int) error {
 			side[i] = len(groups) + i
 		}
 	}
+	clear(s.faults)
 	for i := range s.members {
 		for j := range s.members {
-			s.fault(i, j, link.Fault{Cut: side[i] != side[j]})
+			if side[i] != side[j] {
+				s.faults[[2]int{i, j}] = link.Fault{Cut: true}
+			}
 		}
 	}
-	return nil
+	return s.spread()
+}
+
+// Isolate cuts a member off from the other members and from all clients, silently:
+// connections stay open, new ones are taken by the system and served by nobody, and
+// nothing is answered. What clients sent arrives when Heal ends it, as on a network
+// that comes back. Unlike a paused member, it notices that it is alone.
+func (s *Set) Isolate(i int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, err := s.member(i)
+	if err != nil {
+		return err
+	}
+	m.isolated.Store(true)
+	return s.spread()
 }
 
 // Cut loses everything that one member sends to another; Delay holds it up.
@@ -178,32 +209,49 @@ func (s *Set) setFault(from, to int, f link.Fault) error {
 			return err
 		}
 	}
-	s.fault(from, to, f)
-	return nil
-}
-
-// fault remembers the fault too, for a member that is down and comes back.
-func (s *Set) fault(from, to int, f link.Fault) {
 	if from == to {
-		return
+		return fmt.Errorf("replset: member %d has no link to itself", from)
 	}
 	s.faults[[2]int{from, to}] = f
-	s.members[from].link.SetFault(s.members[to].id(), f)
+	return s.spread()
 }
 
-// Heal ends Partition, Cut and Delay.
+// Heal ends Partition, Isolate, Cut and Delay.
 func (s *Set) Heal() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return errors.New("replset: the set is closed")
 	}
-	for i := range s.members {
-		for j := range s.members {
-			s.fault(i, j, link.Fault{})
-		}
+	for _, m := range s.members {
+		m.isolated.Store(false)
 	}
-	return nil
+	clear(s.faults)
+	return s.spread()
+}
+
+// fault is what happens to messages of one direction.
+func (s *Set) fault(from, to int) link.Fault {
+	if s.members[from].isolated.Load() || s.members[to].isolated.Load() {
+		return link.Fault{Cut: true}
+	}
+	return s.faults[[2]int{from, to}]
+}
+
+// spread tells every member what is wrong around it. Both ends of a cut are told, so
+// that it loses also what is under way.
+func (s *Set) spread() error {
+	var errs []error
+	for i, m := range s.members {
+		f := member.Faults{Links: map[int]link.Fault{}, Deaf: map[int]bool{}, Isolated: m.isolated.Load()}
+		for j := range s.members {
+			if j != i {
+				f.Links[j], f.Deaf[j] = s.fault(i, j), s.fault(j, i).Cut
+			}
+		}
+		errs = append(errs, m.setFaults(f))
+	}
+	return errors.Join(errs...)
 }
 
 // Clean drops all databases, for a set that several tests share.
@@ -213,12 +261,8 @@ func (s *Set) Clean(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		srv := s.members[p].running()
-		if srv == nil {
-			continue
-		}
-		err = srv.Clean(ctx)
-		if err == nil || !errors.Is(err, server.ErrNotLeader) {
+		err = s.members[p].clean(ctx)
+		if err == nil || !errors.Is(err, server.ErrNotLeader) && !errors.Is(err, errDown) {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,106 +26,112 @@ import (
 	"time"
 
 	"github.com/assaylab/assay/replset/link"
+	"github.com/assaylab/assay/replset/member"
 )
-
-// Timing is how fast a set finds out that a member is gone.
-type Timing int
-
-const (
-	// Fast elects a new primary within about 300 ms. It is for tests.
-	Fast Timing = iota
-	// MongoDB has the times of a deployed set: heartbeats of 2 s, elections after
-	// 10 s.
-	MongoDB
-)
-
-// Options are what a set is made of. The zero value is three members in memory.
-type Options struct {
-	Members int    // 1 to 7; 0 is 3
-	Name    string // of the set; "" is rs0
-	Dir     string // where members keep their data; "" is in memory
-	Host    string // listened on and told to clients; "" is 127.0.0.1
-	Port    int    // of the first member, the others follow; 0 is any free ports
-	Timing  Timing
-
-	// NoSync answers writes before they are on disk. A kill then loses what it
-	// would not lose otherwise; a report of figures must say so.
-	NoSync bool
-	// LoseUnsynced makes a kill of a member in memory lose what it had not synced, as
-	// a power failure does. Each sync then costs a copy of the log.
-	LoseUnsynced bool
-	// LinearizableByWrite lets a linearizable read commit a no-op, as MongoDB does,
-	// so that a benchmark carries that cost. Otherwise a majority is asked.
-	LinearizableByWrite bool
-	// TransactionLifetime ends a transaction that is open for longer; 0 is 60 s.
-	TransactionLifetime time.Duration
-}
-
-func (o *Options) check() error {
-	if o.Members == 0 {
-		o.Members = 3
-	}
-	if o.Members < 1 || o.Members > 7 {
-		return fmt.Errorf("replset: %d members; a set has 1 to 7", o.Members)
-	}
-	if o.Name == "" {
-		o.Name = "rs0"
-	}
-	if strings.ContainsAny(o.Name, "/?&=# ") {
-		return fmt.Errorf("replset: the name %q does not fit a URI", o.Name)
-	}
-	if o.Host == "" {
-		o.Host = "127.0.0.1"
-	}
-	if o.LoseUnsynced && (o.NoSync || o.Dir != "") {
-		return errors.New("replset: LoseUnsynced is for members in memory that sync")
-	}
-	if o.Port < 0 || o.Port+o.Members > 1<<16 {
-		return fmt.Errorf("replset: port %d", o.Port)
-	}
-	return nil
-}
 
 // Set is a running replica set. Its methods may be used concurrently.
 type Set struct {
 	o       Options
-	members []*member
+	members []*slot
+	keeper  *keeper // of members as processes
+	temp    string  // a folder of its own, removed by Close
+	folder  io.Closer
 
 	mu      sync.Mutex // of what changes members: kill, restart, faults, close
 	closed  bool
 	faults  map[[2]int]link.Fault // of the links, from and to
-	changed *event                // a member's role changed
+	changed *member.Event         // a member's role changed
 }
 
 // New starts a set. It returns when a primary takes writes and every member tells
 // clients the same; ctx bounds the wait, and the error says which member lacks what.
-func New(ctx context.Context, o Options) (*Set, error) {
+func New(ctx context.Context, o Options) (_ *Set, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, faults: map[[2]int]link.Fault{}, changed: newEvent()}
-	// All listeners first: an address that was given out stays taken.
-	for i := range o.Members {
-		m, err := s.listen(i)
+	s := &Set{o: o, faults: map[[2]int]link.Fault{}, changed: member.NewEvent()}
+	defer func() {
 		if err != nil {
-			return nil, errors.Join(err, s.Close())
+			err = errors.Join(err, s.Close())
 		}
-		s.members = append(s.members, m)
+	}()
+	if o.Command != nil {
+		if s.o.Dir == "" {
+			if s.temp, err = os.MkdirTemp("", "replset"); err != nil {
+				return nil, fmt.Errorf("replset: %w", err)
+			}
+			s.o.Dir = s.temp
+		}
+		s.keeper = newKeeper()
 	}
-	for _, m := range s.members {
-		if err := m.start(); err != nil {
-			return nil, errors.Join(err, s.Close())
+	if s.o.Dir != "" {
+		if s.folder, err = openFolder(s.o.Dir, identity{o.Name, o.Members}); err != nil {
+			return nil, err
 		}
+	}
+	if err := s.reserve(); err != nil {
+		return nil, err
+	}
+	if err := s.startAll(); err != nil {
+		return nil, err
 	}
 	// Nobody has to wait for an election timeout to find out that there is no
 	// leader.
-	if err := s.members[0].node.Load().Campaign(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if err := s.members[0].stepUp(ctx); err != nil {
+		return nil, fmt.Errorf("replset: waiting for member 0 to become primary: %w: %s", err, s.status())
 	}
-	if err := s.await(ctx, "a primary that all members know", s.agree); err != nil {
-		return nil, errors.Join(err, s.Close())
+	return s, s.await(ctx, "a primary that all members know", s.agree)
+}
+
+// reserve takes the addresses of all members before the first one starts: an
+// address that was given out stays taken.
+func (s *Set) reserve() error {
+	for i := range s.o.Members {
+		m := &slot{}
+		s.members = append(s.members, m)
+		port := 0
+		if s.o.Port != 0 {
+			port = s.o.Port + i
+		}
+		var err error
+		if m.addrKept, m.addr, err = reserve(s.o.Host, port); err != nil {
+			return err
+		}
+		if m.peerKept, m.peer, err = reserve("127.0.0.1", 0); err != nil {
+			return err
+		}
 	}
-	return s, nil
+	return nil
+}
+
+func (s *Set) startAll() error {
+	c := s.o.config()
+	c.Token = link.NewToken()
+	for _, m := range s.members {
+		c.Hosts, c.Peers = append(c.Hosts, m.addr), append(c.Peers, m.peer)
+	}
+	for i, m := range s.members {
+		c.Index, c.Dir = i, filepath.Join(s.o.Dir, fmt.Sprintf("member%d", i))
+		if s.o.Command != nil {
+			m.form = newProcess(c, s.o.Command, s.keeper, s.changed.Fire)
+		} else {
+			m.form = newLocal(c, &s.o, s.changed.Fire)
+		}
+	}
+	errs := make([]error, len(s.members))
+	var group sync.WaitGroup
+	for i, m := range s.members {
+		group.Go(func() {
+			if errs[i] = m.start(); errs[i] == nil {
+				m.runs = true
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("replset: %w", err)
+	}
+	return nil
 }
 
 // T is the part of testing.T that Start needs.
@@ -173,11 +180,12 @@ func (s *Set) hosts() []string {
 }
 
 // Primary is the number of the member that takes writes, -1 if there is none. Of
-// two that think so, the one of the later term is it.
+// two that think so, the one of the later term is it. One that is paused or isolated
+// takes none.
 func (s *Set) Primary() int {
 	best, term := -1, uint64(0)
 	for i, m := range s.members {
-		if r, up := m.role(); up && r.Writable && r.Term >= term {
+		if r, up := m.role(); up && !m.paused.Load() && !m.isolated.Load() && r.Writable && r.Term >= term {
 			best, term = i, r.Term
 		}
 	}
@@ -196,18 +204,26 @@ func (s *Set) AwaitPrimary(ctx context.Context) (int, error) {
 	return p, err
 }
 
-// agree says what is missing until all members name the same writable primary.
+// agree says what is missing until all members that can know it name the same
+// writable primary.
 func (s *Set) agree() string {
 	p := s.Primary()
 	if p < 0 {
 		return s.status()
 	}
-	for _, m := range s.members {
-		if r, up := m.role(); up && r.Primary != p {
+	for i, m := range s.members {
+		if r, up := m.role(); up && r.Primary != p && s.hears(i, p) {
 			return s.status()
 		}
 	}
 	return ""
+}
+
+// hears says whether word of the primary can reach a member.
+func (s *Set) hears(i, primary int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.members[i].paused.Load() && !s.fault(primary, i).Cut
 }
 
 func (s *Set) status() string {
@@ -217,6 +233,8 @@ func (s *Set) status() string {
 		switch {
 		case !up:
 			parts = append(parts, fmt.Sprintf("member %d is down", i))
+		case m.paused.Load():
+			parts = append(parts, fmt.Sprintf("member %d is paused", i))
 		case r.Writable:
 			parts = append(parts, fmt.Sprintf("member %d is primary in term %d", i, r.Term))
 		default:
@@ -229,15 +247,13 @@ func (s *Set) status() string {
 // await waits until lacks returns "".
 func (s *Set) await(ctx context.Context, what string, lacks func() string) error {
 	for {
-		changed := s.changed.next()
+		changed := s.changed.Next()
 		missing := lacks()
 		if missing == "" {
 			return nil
 		}
-		for i, m := range s.members {
-			if err := m.err(); err != nil {
-				return fmt.Errorf("replset: waiting for %s: member %d: %w", what, i, err)
-			}
+		if err := s.hopeless(); err != nil {
+			return fmt.Errorf("replset: waiting for %s: %w", what, err)
 		}
 		select {
 		case <-changed:
@@ -245,6 +261,21 @@ func (s *Set) await(ctx context.Context, what string, lacks func() string) error
 			return fmt.Errorf("replset: waiting for %s: %s: %w", what, missing, ctx.Err())
 		}
 	}
+}
+
+// hopeless says why no primary can be had any more: so many members have failed by
+// themselves that no majority is left.
+func (s *Set) hopeless() error {
+	var errs []error
+	for i, m := range s.members {
+		if err := m.err(); err != nil {
+			errs = append(errs, fmt.Errorf("member %d: %w", i, err))
+		}
+	}
+	if len(s.members)-len(errs) > len(s.members)/2 {
+		return nil
+	}
+	return errors.Join(errs...)
 }
 
 // Check compares indexes and documents on every member that runs.
@@ -255,18 +286,22 @@ func (s *Set) Check() error {
 	defer cancel()
 	var errs []error
 	for i, m := range s.members {
-		if srv := m.running(); srv != nil {
-			faults, err := srv.Check(ctx)
-			for _, f := range faults {
-				errs = append(errs, fmt.Errorf("replset: member %d: %s", i, f))
-			}
-			errs = append(errs, err)
+		if m.paused.Load() {
+			continue
+		}
+		faults, err := m.check(ctx)
+		for _, f := range faults {
+			errs = append(errs, fmt.Errorf("replset: member %d: %s", i, f))
+		}
+		if err != nil && !errors.Is(err, errDown) {
+			errs = append(errs, fmt.Errorf("replset: checking member %d: %w", i, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // Close ends the set and its clients' connections. It may be called more than once.
+// Nothing of the set is left then: no process, no port, no folder that it made.
 func (s *Set) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,37 +312,44 @@ func (s *Set) Close() error {
 	errs := make([]error, len(s.members))
 	var group sync.WaitGroup
 	for i, m := range s.members {
-		group.Go(func() { errs[i] = m.close() })
+		if m.form != nil {
+			group.Go(func() { errs[i] = m.close() })
+		}
 	}
 	group.Wait()
+	for _, m := range s.members {
+		m.addrKept.free()
+		m.peerKept.free()
+	}
+	if s.keeper != nil {
+		s.keeper.close()
+	}
+	if s.folder != nil {
+		errs = append(errs, s.folder.Close())
+	}
+	if s.temp != "" {
+		errs = append(errs, os.RemoveAll(s.temp))
+	}
 	return errors.Join(errs...)
 }
 
-func (s *Set) dir(i int) (string, error) {
-	if s.o.Dir == "" {
-		return "", nil
+// Pids are the processes of the members: 0 for one that is down, or that runs in
+// this process.
+func (s *Set) Pids() []int {
+	out := make([]int, len(s.members))
+	for i, m := range s.members {
+		out[i] = m.pid()
 	}
-	dir := filepath.Join(s.o.Dir, fmt.Sprintf("member%d", i))
-	return dir, os.MkdirAll(dir, 0o755)
+	return out
 }
 
-// event is a broadcast: who waits holds the channel that the next one closes.
-type event struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-func newEvent() *event { return &event{ch: make(chan struct{})} }
-
-func (e *event) next() <-chan struct{} {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.ch
-}
-
-func (e *event) fire() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	close(e.ch)
-	e.ch = make(chan struct{})
+// PeakMemory is the most memory that each member's process has held (VmHWM), in
+// bytes, over all its lives. It is 0 for members in this process, whose memory
+// cannot be told apart, and where the system does not say.
+func (s *Set) PeakMemory() []int64 {
+	out := make([]int64, len(s.members))
+	for i, m := range s.members {
+		out[i] = m.peakMemory()
+	}
+	return out
 }

@@ -3,6 +3,8 @@ package replset_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -14,7 +16,43 @@ import (
 	"github.com/assaylab/assay/replset"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The test program is also what it needs other processes for: a member of a set, and
+// a program that owns a set.
+const (
+	memberArg = "replset-member"
+	parentArg = "replset-parent"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) < 2 || os.Args[1] != memberArg && os.Args[1] != parentArg {
+		goleak.VerifyTestMain(m)
+	}
+	var err error
+	if os.Args[1] == memberArg {
+		err = replset.RunMember(context.Background(), os.Stdin, os.Stdout)
+	} else {
+		err = ownSet()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// forms are the ways to run members; what a test says of one must hold in each.
+func forms() map[string]replset.Options {
+	return map[string]replset.Options{
+		"in this process": {},
+		"as processes":    {Command: []string{os.Args[0], memberArg}},
+	}
+}
+
+func inEachForm(t *testing.T, f func(*testing.T, replset.Options)) {
+	for name, o := range forms() {
+		t.Run(name, func(t *testing.T) { f(t, o) })
+	}
+}
 
 const patience = 20 * time.Second
 

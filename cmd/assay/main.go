@@ -4,8 +4,14 @@ package main
 import (
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/assaylab/assay/lab/cli"
+	replset "github.com/assaylab/assay/replset/cli"
 	"github.com/assaylab/assay/studies"
 )
 
-func main() { os.Exit(cli.App{Name: "assay", Studies: studies.All()}.Main()) }
+func main() {
+	app := cli.App{Name: "assay", Studies: studies.All(), Extra: []*cobra.Command{replset.Command()}}
+	os.Exit(app.Main())
+}

@@ -28,7 +28,7 @@ import (
 // re-executes its program gets the same one, because what stands in the
 // scripts' PATH is a hard link and no symbolic one.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"assay": main, "unruly": unruly})
+	testscript.Main(m, map[string]func(){"assay": main, "unruly": unruly, "mongo": mongoClient})
 }
 
 // TestScript runs every file of testdata/script: a command line session and the

@@ -33,7 +33,7 @@ var imports = map[string][]string{
 	"lab/flow":     {"lab/protocol", "lab/host", "lab/trial", "lab/check", "lab/ledger", "lab/analysis", "lab/gate", "lab/report", "internal/spawn"},
 	"lab/cli":      {"lab/..."},
 	"lab":          {"lab/..."},
-	"cmd/assay":    {"lab/...", "studies", "replset"},
+	"cmd/assay":    {"lab/...", "studies", "replset/cli"},
 	"studies":      {"lab/flow", "studies/..."},
 	"examples/...": {"lab"},
 	"bench/...":    {"lab/...", "internal/..."},
@@ -44,6 +44,8 @@ var imports = map[string][]string{
 	"replset/consensus": {},
 	"replset/store":     {},
 	"replset/server":    {"replset/query/...", "replset/wire", "replset/consensus", "replset/store"},
+	"replset/member":    {"replset/consensus", "replset/link", "replset/server", "replset/store"},
+	"replset/cli":       {"replset"},
 	"replset":           {"replset/..."},
 	"artrie/...":        {"artrie/..."},
 

@@ -111,8 +111,11 @@ func classify(err error) int {
 		integrity  *ledger.IntegrityError
 		bad        usageError
 		begun      runError
+		own        interface{ ExitStatus() int } // of the program's own verbs
 	)
 	switch {
+	case errors.As(err, &own):
+		return own.ExitStatus()
 	case errors.As(err, &integrity), errors.Is(err, protocol.ErrLock), errors.Is(err, flow.ErrChanged):
 		return exitIntegrity
 	case errors.Is(err, context.Canceled):

@@ -197,6 +197,9 @@ func (n *Node) Stop() {
 	<-n.done
 }
 
+// Done is closed when the member's loop has ended, by Stop or by itself.
+func (n *Node) Done() <-chan struct{} { return n.done }
+
 // Err is why the member stopped by itself, nil if it did not.
 func (n *Node) Err() error {
 	select {

@@ -136,7 +136,7 @@ func newClusterOf(t *testing.T, n int, keep uint64) *cluster {
 }
 
 func (c *cluster) listen(m *member, addr string) {
-	l, err := link.Listen(m.id, addr, func(_ uint64, msg []byte) {
+	l, err := link.Listen(m.id, link.Token{}, addr, func(_ uint64, msg []byte) {
 		var what pb.Message
 		if n := m.running(); n != nil && proto.Unmarshal(msg, &what) == nil && what.GetTerm() >= m.oldest.Load() {
 			n.Receive(msg)

@@ -37,6 +37,7 @@ type Fault struct {
 // Node is one member's end of all its links.
 type Node struct {
 	id       uint64
+	token    Token
 	listener net.Listener
 	receive  func(from uint64, msg []byte)
 
@@ -44,6 +45,7 @@ type Node struct {
 	peers  map[uint64]*peer
 	conns  map[net.Conn]bool
 	faults map[uint64]Fault // outgoing, by receiver
+	deaf   map[uint64]bool  // incoming that is lost, by sender
 	paused bool
 	closed bool
 
@@ -58,14 +60,18 @@ type peer struct {
 }
 
 // Listen opens a member's listener on addr; port 0 takes a free one, which
-// stays taken until Close. receive is called for each message that arrives,
-// concurrently for different senders, and owns the bytes.
-func Listen(id uint64, addr string, receive func(from uint64, msg []byte)) (*Node, error) {
+// stays taken until Close. Only who has the token is listened to, and spoken to.
+// receive is called for each message that arrives, concurrently for different
+// senders, and owns the bytes.
+func Listen(id uint64, token Token, addr string, receive func(from uint64, msg []byte)) (*Node, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("link of member %d: %w", id, err)
 	}
-	n := &Node{id: id, listener: l, receive: receive, peers: map[uint64]*peer{}, conns: map[net.Conn]bool{}, faults: map[uint64]Fault{}}
+	n := &Node{
+		id: id, token: token, listener: l, receive: receive,
+		peers: map[uint64]*peer{}, conns: map[net.Conn]bool{}, faults: map[uint64]Fault{}, deaf: map[uint64]bool{},
+	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.group.Go(n.accept)
 	return n, nil
@@ -95,6 +101,14 @@ func (n *Node) SetFault(to uint64, f Fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.faults[to] = f
+}
+
+// SetDeaf loses everything that comes from a peer, also what it sent before. A cut
+// at both ends of a direction lets nothing through once both have returned.
+func (n *Node) SetDeaf(from uint64, yes bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.deaf[from] = yes
 }
 
 // Pause holds every message, in and out, as a stopped process would; those
@@ -176,9 +190,8 @@ func (n *Node) send(id uint64, p *peer) {
 // write sends a message and everything else that is queued, in one flush.
 func (n *Node) write(id uint64, out *bufio.Writer, p *peer, msg []byte) error {
 	for {
-		var head [12]byte
-		binary.BigEndian.PutUint64(head[:], n.id)
-		binary.BigEndian.PutUint32(head[8:], uint32(len(msg)))
+		var head [4]byte
+		binary.BigEndian.PutUint32(head[:], uint32(len(msg)))
 		if _, err := out.Write(head[:]); err != nil {
 			return err
 		}
@@ -210,6 +223,10 @@ func (n *Node) dial(p *peer) (net.Conn, error) {
 	if !n.remember(c) {
 		c.Close()
 		return nil, net.ErrClosed
+	}
+	if err := n.token.introduce(c, n.id); err != nil {
+		n.forget(c)
+		return nil, err
 	}
 	return c, nil
 }
@@ -268,14 +285,21 @@ func (n *Node) accept() {
 // read hands over the messages of one connection until it ends. A peer that
 // sends something else is cut off.
 func (n *Node) read(c net.Conn) {
+	if !n.held() {
+		return
+	}
+	from, err := n.token.admit(c)
+	if err != nil {
+		return
+	}
 	in := bufio.NewReaderSize(c, bufferSize)
 	for {
-		var head [12]byte
+		var head [4]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
 			return
 		}
-		from, size := binary.BigEndian.Uint64(head[:]), binary.BigEndian.Uint32(head[8:])
-		if size > maxMessage || !n.knows(from) {
+		size := binary.BigEndian.Uint32(head[:])
+		if size > maxMessage {
 			return
 		}
 		msg := make([]byte, size)
@@ -285,14 +309,19 @@ func (n *Node) read(c net.Conn) {
 		if !n.held() {
 			return
 		}
+		if !n.hears(from) {
+			continue
+		}
 		n.receive(from, msg)
 	}
 }
 
-func (n *Node) knows(id uint64) bool {
+// hears says whether messages of a peer arrive. One that is not known yet is a
+// lost message too: connections come before configuration.
+func (n *Node) hears(from uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.peers[id] != nil
+	return n.peers[from] != nil && !n.deaf[from]
 }
 
 func (n *Node) stopped() bool {

@@ -15,8 +15,9 @@ const patience = 20 * time.Second
 func pair(t *testing.T) (a, b *Node, got chan string) {
 	t.Helper()
 	got = make(chan string, 100)
+	token := NewToken()
 	open := func(id uint64, f func(uint64, []byte)) *Node {
-		n, err := Listen(id, "127.0.0.1:0", f)
+		n, err := Listen(id, token, "127.0.0.1:0", f)
 		if err != nil {
 			t.Fatal(err)
 		}

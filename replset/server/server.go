@@ -50,7 +50,8 @@ type Server struct {
 	conns    map[net.Conn]bool
 	closed   bool
 	connID   int32
-	resume   chan struct{} // closed unless paused
+	holds    int
+	resume   chan struct{} // closed unless held
 	known    uint64        // the highest cluster time heard of
 	counters map[string]int64
 }
@@ -147,30 +148,27 @@ func (s *Server) Role() Role { return s.topology.role() }
 // Visible tells the server that entries up to a timestamp are visible.
 func (s *Server) Visible(stamp uint64) { s.waits.reached(stamp) }
 
-// Pause makes the server stand still, as a stopped process does: connections
-// are open, and nothing is answered.
-func (s *Server) Pause() {
+// Hold makes the server stand still, as a process that was stopped or a network
+// that is gone: connections are open, and nothing is answered. Each Hold needs its
+// Release.
+func (s *Server) Hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-s.resume:
+	if s.holds++; s.holds == 1 {
 		s.resume = make(chan struct{})
-	default:
 	}
 }
 
-// Resume ends Pause.
-func (s *Server) Resume() {
+// Release ends Hold.
+func (s *Server) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-s.resume:
-	default:
+	if s.holds--; s.holds == 0 {
 		close(s.resume)
 	}
 }
 
-// gate waits while the server is paused; false when it closes.
+// gate waits while the server is held; false when it closes.
 func (s *Server) gate() bool {
 	s.mu.Lock()
 	resume := s.resume

@@ -1,0 +1,252 @@
+// Package member runs one member of a set: its store, its part in the agreement,
+// its links to the others and its clients' server, from one Config. It knows how
+// these are joined; it must never know in which process it runs, nor who decides
+// about faults.
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/assaylab/assay/replset/consensus"
+	"github.com/assaylab/assay/replset/link"
+	"github.com/assaylab/assay/replset/server"
+	"github.com/assaylab/assay/replset/store"
+)
+
+// Config is what a member is started with. It can be sent to another process as
+// JSON.
+type Config struct {
+	Index int // of this member in Hosts and Peers
+	Name  string
+	Hosts []string // addresses for clients, of all members
+	Peers []string // addresses for each other
+	Token link.Token
+	Dir   string // where the data is, in the file system that Start is given
+
+	Tick                          time.Duration // raft's unit of time
+	ElectionTicks, HeartbeatTicks int
+	NoSync                        bool
+	Server                        server.Options
+
+	Faults Faults // when it starts
+}
+
+func (c *Config) id() uint64 { return uint64(c.Index) + 1 }
+
+// Member is one that runs.
+type Member struct {
+	c        Config
+	onChange func()
+	changed  *Event
+
+	listener net.Listener
+	link     *link.Node
+	server   *server.Server
+	node     *consensus.Node
+	db       *pebble.DB
+	inbox    inbox
+	group    sync.WaitGroup
+
+	mu       sync.Mutex // of the faults
+	isolated bool
+	severed  bool
+	resume   chan struct{} // while it is paused
+}
+
+// Start makes a member run on the data that it has. onChange is called when its
+// role has changed; it must not block.
+func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
+	m := &Member{c: c, onChange: onChange, changed: NewEvent()}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("member %d: %w", c.Index, errors.Join(err, m.Close()))
+		}
+	}()
+	if m.listener, err = net.Listen("tcp", c.Hosts[c.Index]); err != nil {
+		return nil, err
+	}
+	if m.link, err = link.Listen(c.id(), c.Token, c.Peers[c.Index], m.inbox.receive); err != nil {
+		return nil, err
+	}
+	if m.db, err = openDB(c.Dir, fs); err != nil {
+		return nil, err
+	}
+	st, err := store.New(m.db, 0)
+	if err != nil {
+		return nil, err
+	}
+	m.server = server.New(m.forServer(st), c.Server)
+	m.SetFaults(c.Faults)
+	ids := make([]uint64, len(c.Peers))
+	for i, peer := range c.Peers {
+		ids[i] = uint64(i) + 1
+		m.link.Connect(ids[i], peer)
+	}
+	m.node, err = consensus.Start(consensus.Options{
+		ID: c.id(), Members: ids, DB: m.db, Machine: &machine{store: st, server: m.server}, Send: m.link.Send, Now: time.Now,
+		OnRole: m.onRole,
+		Tick:   c.Tick, ElectionTicks: c.ElectionTicks, HeartbeatTicks: c.HeartbeatTicks, NoSync: c.NoSync,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.group.Go(m.watch)
+	m.inbox.node.Store(m.node)
+	m.server.Serve(m.listener)
+	return m, nil
+}
+
+// inbox hands messages to the node once there is one.
+type inbox struct {
+	node atomic.Pointer[consensus.Node]
+}
+
+func (b *inbox) receive(_ uint64, msg []byte) {
+	if n := b.node.Load(); n != nil {
+		n.Receive(msg) // a message before the start is a lost one
+	}
+}
+
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)      {}
+func (quiet) Errorf(string, ...any)     {}
+func (quiet) Fatalf(f string, v ...any) { panic(fmt.Sprintf("replset: storage: "+f, v...)) }
+
+func openDB(dir string, fs vfs.FS) (*pebble.DB, error) {
+	cache := pebble.NewCache(16 << 20)
+	defer cache.Unref()
+	db, err := pebble.Open(dir, &pebble.Options{Logger: quiet{}, Cache: cache, MemTableSize: 8 << 20, FS: fs})
+	if err != nil {
+		return nil, fmt.Errorf("its data: %w", err)
+	}
+	return db, nil
+}
+
+func (m *Member) onRole(r consensus.Role) {
+	m.server.SetRole(server.Role{Term: r.Term, Primary: int(r.Leader) - 1, Writable: r.Leader == m.c.id() && r.Ready})
+	m.changed.Fire()
+	m.onChange()
+}
+
+// watch says so when the member's part in the agreement ends. If it ended by itself,
+// clients are told that there is no primary that this member knows of.
+func (m *Member) watch() {
+	<-m.node.Done()
+	if m.node.Err() != nil {
+		m.server.SetRole(server.Role{Term: m.node.Role().Term, Primary: -1})
+	}
+	m.changed.Fire()
+	m.onChange()
+}
+
+// Role is what the member knows of its place.
+func (m *Member) Role() server.Role { return m.server.Role() }
+
+// Err is why the member takes no part in the set any more, nil if it does.
+func (m *Member) Err() error { return m.node.Err() }
+
+// Check compares indexes and documents and returns what disagrees.
+func (m *Member) Check(ctx context.Context) (faults []string, err error) { return m.server.Check(ctx) }
+
+// Clean drops all databases. It returns server.ErrNotLeader on a secondary.
+func (m *Member) Clean(ctx context.Context) error { return m.server.Clean(ctx) }
+
+func translate(err error) error {
+	switch {
+	case errors.Is(err, consensus.ErrUnknown):
+		return server.ErrUnknown
+	case errors.Is(err, consensus.ErrNotLeader), errors.Is(err, consensus.ErrStopped):
+		return server.ErrNotLeader
+	}
+	return err
+}
+
+// forServer is what the server may ask of the member. The node does not exist yet.
+func (m *Member) forServer(st *store.Store) server.Member {
+	return server.Member{
+		SetName: m.c.Name, Hosts: m.c.Hosts, Self: m.c.Index, Store: st,
+		Begin: func(ctx context.Context, term uint64, data []byte) (func(context.Context) (server.Applied, error), error) {
+			p, err := m.node.Begin(ctx, term, data)
+			if err != nil {
+				return nil, translate(err)
+			}
+			return func(ctx context.Context) (server.Applied, error) {
+				e, _, err := p.Wait(ctx)
+				return server.Applied{Index: e.Index, Timestamp: e.Timestamp}, translate(err)
+			}, nil
+		},
+		ReadIndex: func(ctx context.Context) error { return translate(m.node.ReadIndex(ctx)) },
+		Replicated: func(ctx context.Context, i uint64, n int) error {
+			return translate(m.node.Replicated(ctx, i, n))
+		},
+		StepDown: m.StepDown,
+		StepUp:   m.StepUp,
+		Applied:  func() uint64 { return m.node.Applied() },
+	}
+}
+
+// Sever ends everything by which others could hear of the member: its address
+// refuses connections, those that exist break, and no message leaves any more.
+// Close must follow.
+func (m *Member) Sever() error {
+	if m.listener == nil || !m.letGo() {
+		return nil
+	}
+	err := m.listener.Close()
+	if m.server != nil {
+		m.server.Close()
+	}
+	if m.link != nil {
+		err = errors.Join(err, m.link.Close())
+	}
+	return err
+}
+
+// Close ends the member and waits until nothing of it runs.
+func (m *Member) Close() error {
+	err := m.Sever()
+	if m.node != nil {
+		m.node.Stop()
+	}
+	m.group.Wait()
+	if m.db != nil {
+		err = errors.Join(err, m.db.Close())
+		m.db = nil
+	}
+	return err
+}
+
+// machine is the store as the agreement sees it.
+type machine struct {
+	store  *store.Store
+	server *server.Server
+}
+
+func (m *machine) Apply(b *pebble.Batch, e consensus.Entry) (any, error) {
+	effects, err := store.DecodeEffects(e.Data)
+	if err != nil {
+		return nil, err
+	}
+	return nil, m.store.Apply(b, e.Timestamp, effects)
+}
+
+func (m *machine) Visible(e consensus.Entry) {
+	m.store.Visible(e.Timestamp)
+	m.server.Visible(e.Timestamp)
+}
+
+func (m *machine) Snapshot() ([]byte, error) { return m.store.Snapshot() }
+
+func (m *machine) Restore(b *pebble.Batch, snapshot []byte) error {
+	return m.store.Restore(b, snapshot)
+}

@@ -1,0 +1,96 @@
+package replset
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/assaylab/assay/replset/member"
+	"github.com/assaylab/assay/replset/server"
+)
+
+// Timing is how fast a set finds out that a member is gone.
+type Timing int
+
+const (
+	// Fast elects a new primary within about 300 ms. It is for tests.
+	Fast Timing = iota
+	// MongoDB has the times of a deployed set: heartbeats of 2 s, elections after
+	// 10 s.
+	MongoDB
+)
+
+// Options are what a set is made of. The zero value is three members in memory.
+type Options struct {
+	Members int    // 1 to 7; 0 is 3
+	Name    string // of the set; "" is rs0
+	Dir     string // where members keep their data; "" is in memory, or with Command a temporary folder that Close removes
+	Host    string // listened on and told to clients; "" is 127.0.0.1
+	Port    int    // of the first member, the others follow; 0 is any free ports
+	Timing  Timing
+
+	// Command starts one member as a process of its own, a program that calls
+	// RunMember. The members' kills and pauses are then SIGKILL and SIGSTOP. nil is
+	// members in this process.
+	Command []string
+
+	// NoSync answers writes before they are on disk. A kill then loses what it
+	// would not lose otherwise; a report of figures must say so.
+	NoSync bool
+	// LoseUnsynced makes a kill of a member in memory lose what it had not synced, as
+	// a power failure does. Each sync then costs a copy of the log.
+	LoseUnsynced bool
+	// LinearizableByWrite lets a linearizable read commit a no-op, as MongoDB does,
+	// so that a benchmark carries that cost. Otherwise a majority is asked.
+	LinearizableByWrite bool
+	// TransactionLifetime ends a transaction that is open for longer; 0 is 60 s.
+	TransactionLifetime time.Duration
+}
+
+func (o *Options) check() error {
+	if o.Members == 0 {
+		o.Members = 3
+	}
+	if o.Members < 1 || o.Members > 7 {
+		return fmt.Errorf("replset: %d members; a set has 1 to 7", o.Members)
+	}
+	if o.Name == "" {
+		o.Name = "rs0"
+	}
+	if strings.ContainsAny(o.Name, "/?&=# ") {
+		return fmt.Errorf("replset: the name %q does not fit a URI", o.Name)
+	}
+	if o.Host == "" {
+		o.Host = "127.0.0.1"
+	}
+	if o.Command != nil && len(o.Command) == 0 {
+		return errors.New("replset: Command is empty; it is a program that calls RunMember, and its arguments, or nil")
+	}
+	if o.LoseUnsynced && (o.NoSync || o.Dir != "" || o.Command != nil) {
+		return errors.New("replset: LoseUnsynced is for members in memory that sync")
+	}
+	if o.Port < 0 || o.Port+o.Members > 1<<16 {
+		return fmt.Errorf("replset: port %d; ports of %d members must fit below 65536", o.Port, o.Members)
+	}
+	return nil
+}
+
+// config is what all members have in common.
+func (o *Options) config() member.Config {
+	c := member.Config{
+		Name: o.Name, NoSync: o.NoSync,
+		Server: server.Options{LinearizableByWrite: o.LinearizableByWrite, TransactionLifetime: o.TransactionLifetime},
+	}
+	switch o.Timing {
+	case MongoDB:
+		c.Tick, c.ElectionTicks, c.HeartbeatTicks = 500*time.Millisecond, 20, 4
+		c.Server.HeartbeatMillis = 2000
+	default:
+		// It tolerates that the process stands still for a moment: an election takes
+		// 10 to 20 ticks without a heartbeat.
+		c.Tick, c.ElectionTicks, c.HeartbeatTicks = 15*time.Millisecond, 10, 1
+		c.Server.HeartbeatMillis, c.Server.LongestHello = 15, 500*time.Millisecond
+	}
+	return c
+}

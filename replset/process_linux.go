@@ -1,0 +1,52 @@
+package replset
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownProcess is a process that a terminal's ^C does not reach, since the set ends
+// its members in order, and that the kernel kills if the set's process dies, even
+// while it is stopped.
+func ownProcess() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// stopProcess returns when every thread of the process stands still, or it is dead.
+func stopProcess(p *os.Process) error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for {
+		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		if err == unix.ECHILD {
+			return nil
+		}
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func continueProcess(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
+
+var highWater = regexp.MustCompile(`(?m)^VmHWM:\s*(\d+) kB$`)
+
+// peakMemory is the largest resident size that the process has had. Unlike what
+// wait reports it does not count the parent, of which a child is a copy at first.
+func peakMemory(pid int) int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	if m := highWater.FindSubmatch(b); m != nil {
+		kb, _ := strconv.ParseInt(string(m[1]), 10, 64)
+		return kb << 10
+	}
+	return 0
+}
