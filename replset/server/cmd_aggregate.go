@@ -58,7 +58,7 @@ func (a *args) parseAggregate(k *call) (*aggregation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if agg.pipeline, err = query.ParsePipeline(stages, query.PipelineOptions{Vars: vars, SourceStages: []string{listLocalSessions}}); err != nil {
+	if agg.pipeline, err = query.ParsePipeline(stages, query.PipelineOptions{Vars: vars, SourceStages: []string{listLocalSessions, changeStreamStage}}); err != nil {
 		return nil, err
 	}
 	if agg.pipeline.ReadsCollection() && strings.HasSuffix(agg.ns, ".$cmd.aggregate") {
@@ -107,6 +107,9 @@ func cmdAggregate(k *call) error {
 	agg, err := k.parseAggregate(k)
 	if err != nil {
 		return err
+	}
+	if agg.pipeline.SourceStage().Name == changeStreamStage {
+		return k.openChangeStream(agg)
 	}
 	write := agg.pipeline.Write()
 	if write != nil {
@@ -288,6 +291,7 @@ func (k *call) writeOut(cur *query.Cursor, ns string) error {
 			}
 			dropEffects(w, old)
 		}
+		w.noticeCreate(fresh)
 		col, err := k.s.parseFresh(fresh)
 		if err != nil {
 			return err

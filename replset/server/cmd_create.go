@@ -40,7 +40,9 @@ func cmdCreate(k *call) error {
 		if k.s.m.Store.Catalogue().Collection(ns) != nil {
 			return errorf(codeNamespaceExists, "Collection %s already exists.", ns)
 		}
-		w.effects.Put = append(w.effects.Put, k.s.newCollection(ns))
+		fresh := k.s.newCollection(ns)
+		w.effects.Put = append(w.effects.Put, fresh)
+		w.noticeCreate(fresh)
 		return nil
 	})
 }
@@ -94,6 +96,9 @@ func cmdDropDatabase(k *call) error {
 				dropEffects(w, col)
 			}
 		}
+		if len(names) > 0 {
+			w.notice(noticeDropDatabase, k.db, nil, nil)
+		}
 		return nil
 	})
 	if err == nil && len(names) > 0 {
@@ -137,9 +142,13 @@ func cmdRenameCollection(k *call) error {
 		}
 		renamed := *was.Collection
 		renamed.Name = to
+		to := &value.Builder{}
+		to.Add("to", namespaceValue(renamed.Name))
 		if old != nil {
-			dropEffects(w, old)
+			removeEffects(w, old)
+			to.Add("dropTarget", value.Lookup(newDoc().AppendBinary("u", 4, old.UUID.Data).Build(), "u"))
 		}
+		w.notice(noticeRename, from, was.Collection, to.Document())
 		w.effects.Put = append(w.effects.Put, &renamed)
 		return nil
 	})

@@ -56,6 +56,7 @@ func cmdCreateIndexes(k *call) error {
 		}
 		next := k.s.allocate(len(asked))
 		changed := created
+		var specs []document
 		for _, x := range asked {
 			same, err := conflicting(old, base.Indexes, x)
 			if err != nil {
@@ -72,9 +73,16 @@ func cmdCreateIndexes(k *call) error {
 			r := indexRecord(x.ID, x.Name, document(x.Spec))
 			r.Multikey = x.Multikey
 			base.Indexes = append(base.Indexes, r)
+			specs = append(specs, document(x.Spec))
 			changed = true
 		}
 		after = len(base.Indexes) + 1
+		if created {
+			w.noticeCreate(base)
+		}
+		if len(specs) > 0 {
+			w.noticeIndexes(noticeCreateIndexes, base, specs)
+		}
 		if changed {
 			w.effects.Put = append(w.effects.Put, base)
 		}
@@ -270,8 +278,13 @@ func cmdDropIndexes(k *call) error {
 		next.Indexes = slices.DeleteFunc(slices.Clone(next.Indexes), func(r store.IndexRecord) bool {
 			return slices.ContainsFunc(drop, func(x *index) bool { return x.ID == r.ID })
 		})
+		var specs []document
 		for _, x := range drop {
 			w.effects.DropIndexes = append(w.effects.DropIndexes, x.ID)
+			specs = append(specs, document(x.Spec))
+		}
+		if len(specs) > 0 {
+			w.noticeIndexes(noticeDropIndexes, old.Collection, specs)
 		}
 		w.effects.Put = append(w.effects.Put, &next)
 		return nil

@@ -101,6 +101,9 @@ func (st *updateStatement) change(b *batch, col *collection, key []byte, doc doc
 		if err := b.w.set(b.k.ctx, col, key, doc, now); err != nil {
 			return err
 		}
+		if st.update.IsReplacement() {
+			b.w.replace(col, key)
+		}
 		res.modified++
 	} else {
 		b.w.leave(col, key)

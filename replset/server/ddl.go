@@ -44,6 +44,13 @@ func (s *Server) parseFresh(c *store.Collection) (*collection, error) {
 }
 
 func dropEffects(w *writer, col *collection) {
+	removeEffects(w, col)
+	w.notice(noticeDrop, col.Name, col.Collection, nil)
+}
+
+// removeEffects is dropEffects for a collection of which something else tells that
+// it has gone.
+func removeEffects(w *writer, col *collection) {
 	w.effects.Drop = append(w.effects.Drop, col.ID)
 	for _, x := range col.indexes {
 		w.effects.DropIndexes = append(w.effects.DropIndexes, x.ID)
@@ -100,6 +107,9 @@ func (k *call) createInTransaction(ctx context.Context, ns string) (*collection,
 func (w *writer) create(c *store.Collection) (*collection, error) {
 	col, err := w.s.parseFresh(c)
 	if err == nil {
+		if w.created[c.Name] == nil {
+			w.noticeCreate(c)
+		}
 		w.created[c.Name] = col
 	}
 	return col, err
@@ -109,7 +119,9 @@ func (w *writer) create(c *store.Collection) (*collection, error) {
 func (k *call) createImplicitly(ctx context.Context, ns string) error {
 	err := k.ddlAll(ctx, []string{ns}, func(w *writer) error {
 		if k.s.m.Store.Catalogue().Collection(ns) == nil {
-			w.effects.Put = append(w.effects.Put, k.s.newCollection(ns))
+			fresh := k.s.newCollection(ns)
+			w.effects.Put = append(w.effects.Put, fresh)
+			w.noticeCreate(fresh)
 		}
 		return nil
 	})

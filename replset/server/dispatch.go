@@ -48,6 +48,7 @@ type call struct {
 	labels  []string // that a fail point attached
 	more    bool     // another answer follows by itself
 	failed  bool     // a statement failed inside an answer that is ok
+	stream  bool     // it reads a change stream
 }
 
 // dispatch runs one request. hangUp closes the connection without an answer.
@@ -280,6 +281,9 @@ func (k *call) errorLabels(e *Error) []string {
 	}
 	if e == nil && k.wcError == nil {
 		return nil
+	}
+	if k.stream && isResumable(code) {
+		return []string{"ResumableChangeStreamError"}
 	}
 	ends := k.cmd != nil && k.cmd.endsTxn
 	if k.inTxn {

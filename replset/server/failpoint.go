@@ -78,12 +78,6 @@ func (f *failPoints) check(k *call) (*failPoint, error) {
 		return nil, nil
 	}
 	f.mu.Lock()
-	if k.cmd.name == "getMore" {
-		if p := f.named["failGetMoreAfterCursorCheckout"]; p != nil && p.fired() {
-			f.mu.Unlock()
-			return nil, p.error()
-		}
-	}
 	p := f.named["failCommand"]
 	if p == nil || !p.concerns(k) || !p.fired() {
 		f.mu.Unlock()
@@ -107,6 +101,16 @@ func (f *failPoints) check(k *call) (*failPoint, error) {
 		return &hit, nil
 	}
 	return nil, nil
+}
+
+// checkGetMore lets failGetMoreAfterCursorCheckout act.
+func (f *failPoints) checkGetMore() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p := f.named["failGetMoreAfterCursorCheckout"]; p != nil && p.fired() {
+		return p.error()
+	}
+	return nil
 }
 
 func (p *failPoint) error() error {
