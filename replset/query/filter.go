@@ -272,13 +272,13 @@ func (p *filterParser) field(path string, v Value) (node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newLeaf(path, pred), nil
+		return p.leaf(path, pred), nil
 	}
 	return p.operators(path, v)
 }
 
-func newLeaf(path string, pred predicate) *leaf {
-	return &leaf{name: path, path: splitPath(path), pred: pred, expand: true}
+func (p *filterParser) leaf(path string, pred predicate) *leaf {
+	return &leaf{name: path, path: splitPath(path), pred: collate(pred, p.vars.Collation()), expand: true}
 }
 
 func (p *filterParser) operators(path string, ops Value) (node, error) {
@@ -308,7 +308,7 @@ func (p *filterParser) operator(path, name string, arg, all Value) (node, error)
 			return nil, badValue("Can't have regex as arg to $ne.")
 		}
 		pred, err := parsePredicate(map[string]string{"$ne": "$eq", "$nin": "$in"}[name], arg, all)
-		return not{newLeaf(path, pred)}, err
+		return not{p.leaf(path, pred)}, err
 	case "$exists":
 		n := &leaf{name: path, path: splitPath(path), pred: exists{}}
 		if value.Truth(arg) {
@@ -336,13 +336,13 @@ func (p *filterParser) operator(path, name string, arg, all Value) (node, error)
 	if err != nil {
 		return nil, err
 	}
-	return newLeaf(path, pred), nil
+	return p.leaf(path, pred), nil
 }
 
 func (p *filterParser) not(path string, arg Value) (node, error) {
 	if arg.Type == bsoncore.TypeRegex {
 		pred, err := equality(arg, true)
-		return not{newLeaf(path, pred)}, err
+		return not{p.leaf(path, pred)}, err
 	}
 	if !value.IsDocument(arg) {
 		return nil, badValue("$not needs a regex or a document")
@@ -384,7 +384,7 @@ func (p *filterParser) allElement(path string, e Value) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLeaf(path, pred), nil
+	return p.leaf(path, pred), nil
 }
 
 func (p *filterParser) elemMatch(path string, arg Value) (node, error) {

@@ -11,6 +11,7 @@ import (
 // KeyPattern is the fields of an index and their directions.
 type KeyPattern struct {
 	fields []keyField
+	by     *value.Collation // of a sort
 }
 
 type keyField struct {
@@ -201,7 +202,7 @@ func (g *keyGenerator) emit(slots []slot) {
 			s.v = value.Null
 		}
 		at := len(key)
-		key = value.AppendKey(key, s.v)
+		key = value.AppendKey(key, g.pattern.by.Fold(s.v))
 		if g.pattern.fields[i].desc {
 			value.Invert(key[at:])
 		}

@@ -37,7 +37,7 @@ func (a *args) parseAggregate(k *call) (*aggregation, error) {
 	stages, let := a.array("pipeline"), a.document("let")
 	a.boolean("allowDiskUse", false)
 	a.boolean("bypassDocumentValidation", false)
-	a.collation()
+	by := a.collation()
 	cursor := a.document("cursor")
 	if cursor == nil && !a.boolean("explain", false) && a.err == nil && a.what == "aggregate" {
 		a.err = errorf(codeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
@@ -54,7 +54,7 @@ func (a *args) parseAggregate(k *call) (*aggregation, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	vars, err := k.vars(let)
+	vars, err := k.vars(let, by)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,10 @@ func (a *args) parseAggregate(k *call) (*aggregation, error) {
 	if agg.pipeline.ReadsCollection() && strings.HasSuffix(agg.ns, ".$cmd.aggregate") {
 		return nil, errorf(codeInvalidNamespace, "{aggregate: 1} is not valid for a pipeline that reads a collection")
 	}
-	agg.sel = selection{filter: agg.pipeline.Leading(), hint: a.get("hint")}
+	if w := agg.pipeline.Write(); by != nil && w != nil && !w.Replace {
+		return nil, errorf(codeNotImplemented, "$merge is not supported with a collation")
+	}
+	agg.sel = selection{filter: agg.pipeline.Leading(), hint: a.get("hint"), collated: by != nil}
 	if d := a.get("hint"); value.IsDocument(d) && value.Len(d.Data) == 0 {
 		agg.sel.hint = value.Missing
 	}

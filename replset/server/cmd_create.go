@@ -23,7 +23,7 @@ func cmdCreate(k *call) error {
 	if d := k.document("changeStreamPreAndPostImages"); d != nil && value.Truth(value.Lookup(d, "enabled")) {
 		k.refuse("changeStreamPreAndPostImages")
 	}
-	k.collation()
+	k.bytesOnly()
 	if k.err != nil {
 		return k.err
 	}

@@ -144,7 +144,7 @@ func parseIndexSpec(d document) (*index, error) {
 	}
 	key := a.document("key")
 	name := a.text("name")
-	a.collation()
+	a.bytesOnly()
 	a.refuse("hidden")
 	if a.err != nil {
 		return nil, a.err

@@ -16,6 +16,8 @@ type selection struct {
 	raw    document // the filter as it was asked for
 	sort   *query.Sort
 	hint   query.Value
+
+	collated bool // strings compare by something other than bytes
 }
 
 // plan is how documents are found. Its spans hold every document that matches;
@@ -83,6 +85,9 @@ func (x *index) serves(sel selection, bounds []query.Bound) bool {
 	}
 	if x.filter == nil {
 		return true
+	}
+	if sel.collated {
+		return false // what equals by the collation need not be in it
 	}
 	// A filter that repeats each condition of the partial index word for word
 	// implies it. Others may too; they do without the index.

@@ -257,7 +257,7 @@ func duplicate(col *collection, name string, pattern, doc document) error {
 }
 
 func lookup(doc document, path string) query.Value {
-	d := query.NewDistinct(path)
+	d := query.NewDistinct(path, nil)
 	d.Add(doc)
 	for v := range value.Elements(d.Values().Data) {
 		return v
