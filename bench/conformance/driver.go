@@ -178,7 +178,10 @@ func (d *driver) runPart(ctx context.Context, name string, p part) ([]result, er
 	if err := errors.Join(set.Check(), set.Close()); err != nil {
 		return nil, fmt.Errorf("the set after the tests: %w", err)
 	}
-	results := leaves(name, p, out)
+	results, rest := leaves(name, p, out)
+	if at := strings.Index(rest, "panic: "); at >= 0 {
+		return nil, fmt.Errorf("the tests %s %s ended in the middle: %s", p.tests, p.data, rest[at:])
+	}
 	if len(results) == 0 {
 		return nil, fmt.Errorf("%s ran no test: %w\n%s", p.tests, runErr, out)
 	}
@@ -203,8 +206,8 @@ func (d *driver) exec(ctx context.Context, uri, project string, p part) ([]byte,
 }
 
 // leaves are the tests that have none below them, and those that failed by
-// themselves.
-func leaves(folder string, p part, out []byte) []result {
+// themselves. rest is what the binary printed outside of tests.
+func leaves(folder string, p part, out []byte) (list []result, rest string) {
 	var order []string
 	byName := map[string]*result{}
 	parents, failed := map[string]bool{}, map[string]bool{}
@@ -215,7 +218,14 @@ func leaves(folder string, p part, out []byte) []result {
 			Action, Test, Output string
 			Elapsed              float64
 		}
-		if json.Unmarshal(sc.Bytes(), &e) != nil || e.Test == "" {
+		if json.Unmarshal(sc.Bytes(), &e) != nil {
+			continue
+		}
+		// A panic is printed in the middle of the test that it ends.
+		if e.Test == "" || rest != "" || strings.HasPrefix(e.Output, "panic: ") {
+			rest += e.Output
+		}
+		if e.Test == "" {
 			continue
 		}
 		r := byName[e.Test]
@@ -243,13 +253,12 @@ func leaves(folder string, p part, out []byte) []result {
 			failed[name[:i]] = true
 		}
 	}
-	var list []result
 	for _, name := range order {
 		if !parents[name] || byName[name].outcome == "fail" && !failed[name] {
 			list = append(list, *byName[name])
 		}
 	}
-	return list
+	return list, rest
 }
 
 // shortName is a test's name without what says only where the runner looked.

@@ -67,6 +67,10 @@ func modernizeTest(t fields) error {
 	delete(t, "operation")
 	delete(outcome, "error")
 	delete(outcome, "result")
+	if outcome["collection"] == nil {
+		delete(t, "outcome")
+		return nil
+	}
 	_, err = marshal(t, "outcome", outcome)
 	return err
 }

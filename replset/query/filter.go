@@ -164,8 +164,8 @@ func (n *elemMatch) element(m *matching, e Value) (bool, error) {
 }
 
 // ParseFilter parses a query. Errors: 2 for a malformed one, 51091 for a regular
-// expression that cannot be compiled, 238 for $where, $text, $jsonSchema and the
-// geospatial operators.
+// expression that cannot be compiled, 238 for $where, $text and the geospatial
+// operators.
 func ParseFilter(doc Document, vars *Vars) (*Filter, error) {
 	root, err := (&filterParser{vars: vars}).document(doc)
 	if err != nil {
@@ -229,7 +229,9 @@ func (p *filterParser) topLevel(name string, v Value) (node, error) {
 	case "$sampleRate":
 		x, err := expr.Parse(value.Doc(bsoncore.BuildDocument(nil, bsoncore.AppendValueElement(nil, name, v))), p.vars)
 		return exprNode{x}, err
-	case "$where", "$text", "$jsonSchema", "$_internalSchemaCond":
+	case "$jsonSchema":
+		return parseSchema(v)
+	case "$where", "$text", "$_internalSchemaCond":
 		return nil, value.Errorf(value.NotImplemented, "query operator %s is not supported", name)
 	}
 	return nil, badValue("unknown top level operator: %s. If you have a field name that starts with a '$' symbol, consider using $getField or $setField.", name)

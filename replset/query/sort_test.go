@@ -72,4 +72,3 @@ func TestDistinct(t *testing.T) {
 	got := query.Document(d.Values().Data)
 	wantDoc(t, got, `{"0": 1, "1": 2, "2": 3, "3": null}`)
 }
-

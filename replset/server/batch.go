@@ -30,11 +30,14 @@ func (k *call) newBatch() *batch {
 }
 
 func (b *batch) renew() {
+	bypass := b.k.boolean("bypassDocumentValidation", false)
 	if b.k.txn != nil {
 		b.w = b.k.txn.writer
+		b.w.bypass = bypass
 		return
 	}
 	b.w = b.k.s.writer(b.k.role.Term)
+	b.w.bypass = bypass
 	if b.k.record != nil {
 		b.done = len(b.k.record.Done)
 	}
@@ -187,11 +190,14 @@ func (b *batch) open(ns string, create bool) (*collection, error) {
 			return nil, err
 		}
 		col, err := b.w.find(ns)
+		if err == nil {
+			err = col.notAView()
+		}
 		if col != nil || err != nil || !create {
 			return col, err
 		}
 		if b.k.txn != nil {
-			return b.k.createInTransaction(ctx, ns)
+			return b.k.createInTransaction(ctx, ns, nil)
 		}
 		b.w.hold.releaseOne(key)
 		if err := b.k.createImplicitly(ctx, ns); err != nil {

@@ -139,7 +139,7 @@ func (cs *changeStream) event(p place, e store.Event) (document, error) {
 	if e.Kind == store.Removed {
 		id = value.Lookup(e.Note, "_id")
 	}
-	full, err := cs.fullDocument(e, id)
+	full, err := cs.fullDocument(p, e, id)
 	if err != nil {
 		return nil, err
 	}
@@ -152,17 +152,20 @@ func (cs *changeStream) event(p place, e store.Event) (document, error) {
 		b.Add("updateDescription", cs.description(e.Note))
 	}
 	if e.Kind != store.Inserted {
-		switch cs.pre {
-		case "whenAvailable":
+		switch {
+		case cs.pre == "" || cs.pre == "off":
+		case e.Images:
+			b.Add("fullDocumentBeforeChange", value.Doc(e.Before))
+		case cs.pre == "whenAvailable":
 			b.Add("fullDocumentBeforeChange", value.Null)
-		case "required":
+		default:
 			return nil, noImage("pre", p)
 		}
 	}
 	return b.Document(), nil
 }
 
-// noImage: collections keep no images of their documents before or after a change.
+// noImage: only a collection that was told to keeps images of its documents.
 func noImage(which string, p place) error {
 	return &Error{
 		Code: codeNoMatchingDocument, Labels: []string{"NonResumableChangeStreamError"},
@@ -181,7 +184,7 @@ func (cs *changeStream) description(note document) query.Value {
 }
 
 // fullDocument is the document of an event; Missing where it has none.
-func (cs *changeStream) fullDocument(e store.Event, id query.Value) (query.Value, error) {
+func (cs *changeStream) fullDocument(p place, e store.Event, id query.Value) (query.Value, error) {
 	switch e.Kind {
 	case store.Inserted, store.Replaced:
 		return value.Doc(e.Document), nil
@@ -189,10 +192,14 @@ func (cs *changeStream) fullDocument(e store.Event, id query.Value) (query.Value
 		return value.Missing, nil
 	}
 	switch cs.full {
-	case "whenAvailable":
+	case "whenAvailable", "required":
+		switch {
+		case e.Images:
+			return value.Doc(e.Document), nil
+		case cs.full == "required":
+			return value.Missing, noImage("post", p)
+		}
 		return value.Null, nil
-	case "required":
-		return value.Missing, noImage("post", cs.at)
 	case "updateLookup":
 		// As it is now, which may be later than the event; null if it is gone.
 		for _, c := range cs.s.m.Store.Catalogue().All() {

@@ -131,6 +131,9 @@ func (k *call) parseChangeStream(agg *aggregation) (*changeStream, error) {
 	if whole {
 		cs.coll = ""
 	}
+	if col, err := k.s.find(agg.ns); err != nil || col.notAView() != nil {
+		return nil, orErr(err, col.notAView())
+	}
 	stages := value.List(k.get("pipeline").Data)
 	for _, s := range stages[1:] {
 		if name, _, _ := value.First(s.Data); !slices.Contains(streamStages, name) {

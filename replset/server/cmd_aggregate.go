@@ -145,13 +145,14 @@ func cmdAggregate(k *call) error {
 	if agg.pipeline.SourceStage().Name == listLocalSessions {
 		src = query.FromSlice(k.localSessions())
 	}
-	cur := agg.pipeline.Run(src, v.openOther(k.db))
+	cur := agg.pipeline.Run(src, v.openOther(k.db, 0))
 	end := func() { cur.Close(); close(); done() }
 	if write != nil {
 		defer end()
 		if err := k.writeResults(cur, write); err != nil {
 			return err
 		}
+		k.replicate()
 		return k.answer(agg.ns, nil, query.FromSlice(nil), func() {}, agg.batch, false)
 	}
 	return k.answer(agg.ns, v, cur.Next, end, agg.batch, false)
@@ -183,9 +184,7 @@ func (k *call) writeResults(cur *query.Cursor, w *query.Write) error {
 			return err
 		}
 	}
-	err := b.flush()
-	k.replicate()
-	return err
+	return b.flush()
 }
 
 func (k *call) merge(b *batch, ns string, w *query.Write, doc document) error {
@@ -284,6 +283,9 @@ func (k *call) writeOut(cur *query.Cursor, ns string) error {
 		docs = append(docs, doc)
 	}
 	return k.ddl(ns, func(w *writer, old *collection) error {
+		if err := old.notAView(); err != nil {
+			return err
+		}
 		fresh := k.s.newCollection(ns)
 		if old != nil {
 			fresh.Options = old.Options

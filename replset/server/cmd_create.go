@@ -19,19 +19,29 @@ func cmdCreate(k *call) error {
 	if err != nil {
 		return err
 	}
-	k.refuse("capped", "storageEngine", "validator", "viewOn", "pipeline", "timeseries", "clusteredIndex", "expireAfterSeconds", "encryptedFields", "indexOptionDefaults")
-	if d := k.document("changeStreamPreAndPostImages"); d != nil && value.Truth(value.Lookup(d, "enabled")) {
-		k.refuse("changeStreamPreAndPostImages")
-	}
+	k.refuse("capped", "storageEngine", "timeseries", "clusteredIndex", "expireAfterSeconds", "encryptedFields", "indexOptionDefaults")
 	k.bytesOnly()
 	if k.err != nil {
 		return k.err
+	}
+	given := k.optionsOf(nil)
+	o, err := parseCollectionOptions(given)
+	if err != nil {
+		return err
+	}
+	if o.viewOn != "" {
+		if k.inTxn {
+			return errorf(codeNotInTransaction, "Cannot create a view in a multi-document transaction.")
+		}
+		if err := k.checkView(ns, &o); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := k.lockContext()
 	defer cancel()
 	if k.txn != nil {
 		if k.txn.writer.created[ns] == nil && k.s.m.Store.Catalogue().Collection(ns) == nil {
-			_, err = k.createInTransaction(ctx, ns)
+			_, err = k.createInTransaction(ctx, ns, given)
 			return err
 		}
 		return errorf(codeNamespaceExists, "Collection %s already exists.", ns)
@@ -41,6 +51,7 @@ func cmdCreate(k *call) error {
 			return errorf(codeNamespaceExists, "Collection %s already exists.", ns)
 		}
 		fresh := k.s.newCollection(ns)
+		fresh.Options = rawOrNil(given)
 		w.effects.Put = append(w.effects.Put, fresh)
 		w.noticeCreate(fresh)
 		return nil
@@ -132,6 +143,9 @@ func cmdRenameCollection(k *call) error {
 		}
 		if was == nil {
 			return errorf(codeNamespaceNotFound, "Source collection %s does not exist", from)
+		}
+		if err := was.notAView(); err != nil {
+			return err
 		}
 		old, err := k.s.find(to)
 		if err != nil {

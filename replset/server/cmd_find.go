@@ -35,7 +35,8 @@ func (a *args) parseFind(k *call, ns string) (*finding, error) {
 	}
 	by := a.collation()
 	f.sel.collated = by != nil
-	a.refuse("min", "max", "returnKey", "showRecordId", "tailable", "awaitData")
+	f.sel.min, f.sel.max = a.document("min"), a.document("max")
+	a.refuse("returnKey", "showRecordId", "tailable", "awaitData")
 	if d := a.get("hint"); value.IsDocument(d) && value.Len(d.Data) == 0 {
 		f.sel.hint = value.Missing
 	}

@@ -64,6 +64,12 @@ func codeName(code int32) string {
 		return "ChangeStreamFatalError"
 	case 286:
 		return "ChangeStreamHistoryLost"
+	case 5:
+		return "GraphContainsCycle"
+	case 165:
+		return "ViewDepthLimitExceeded"
+	case 167:
+		return "OptionNotSupportedOnView"
 	case 166:
 		return "CommandNotSupportedOnView"
 	case 59:

@@ -33,6 +33,10 @@ func (s *Server) newCollection(ns string) *store.Collection {
 // parseFresh parses a collection that is in no catalogue yet.
 func (s *Server) parseFresh(c *store.Collection) (*collection, error) {
 	col := &collection{Collection: c}
+	var err error
+	if col.collectionOptions, err = parseCollectionOptions(document(c.Options)); err != nil {
+		return nil, err
+	}
 	for _, r := range c.Indexes {
 		x, err := parseIndex(r)
 		if err != nil {
@@ -90,7 +94,7 @@ func (k *call) ddlAll(ctx context.Context, names []string, change func(w *writer
 
 // createInTransaction makes a collection that others see when the transaction
 // commits. Until then nobody else can make or use one of that name.
-func (k *call) createInTransaction(ctx context.Context, ns string) (*collection, error) {
+func (k *call) createInTransaction(ctx context.Context, ns string, options document) (*collection, error) {
 	w := k.txn.writer
 	key := collectionLatch(ns)
 	w.hold.releaseOne(key)
@@ -100,7 +104,9 @@ func (k *call) createInTransaction(ctx context.Context, ns string) (*collection,
 	if col, err := k.s.find(ns); col != nil || err != nil {
 		return col, err // somebody was faster; the latch stays, which is more than needed
 	}
-	return w.create(k.s.newCollection(ns))
+	fresh := k.s.newCollection(ns)
+	fresh.Options = rawOrNil(options)
+	return w.create(fresh)
 }
 
 // create adds a collection to the entry, or changes one that it has.

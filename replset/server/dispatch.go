@@ -317,9 +317,11 @@ func (k *call) errorLabels(e *Error) []string {
 }
 
 // system is what expressions see of the world.
-func (k *call) vars(let document, by *query.Collation) (*query.Vars, error) {
+func (k *call) vars(let document, by *query.Collation) (*query.Vars, error) { return k.s.vars(let, by) }
+
+func (s *Server) vars(let document, by *query.Collation) (*query.Vars, error) {
 	sys := query.System{Now: time.Now().UTC().Truncate(time.Millisecond), Rand: randFloat, Collation: by}
-	t := timestamp(k.s.m.Store.Stamp())
+	t := timestamp(s.m.Store.Stamp())
 	sys.ClusterTime.T, sys.ClusterTime.I = t.T, t.I
 	return query.NewVars(let, sys)
 }

@@ -55,6 +55,9 @@ const (
 	codeExceededTimeLimit  = 262
 	codeNotInTransaction   = 263
 	codeNoMatchingDocument = 47
+	codeViewDepth          = 165
+	codeNotOnView          = 166
+	codeOptionNotOnView    = 167
 	codeCursorKilled       = 237
 	codeInvalidResumeToken = 260
 	codeChangeStreamFatal  = 280

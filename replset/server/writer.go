@@ -24,6 +24,8 @@ type writer struct {
 	term uint64
 	at   uint64 // the transaction's snapshot; 0 outside one
 
+	bypass bool // of the collections' validators
+
 	docs    map[docID]*pendingDoc
 	order   []*pendingDoc  // as they were first written
 	counts  map[uint32]int // documents by collection
@@ -136,6 +138,11 @@ func (w *writer) leave(col *collection, key []byte) {
 func (w *writer) set(ctx context.Context, col *collection, key []byte, was, now document) error {
 	if now != nil && len(now) > value.MaxDocumentSize {
 		return errorf(10334, "BSONObj size: %d is invalid. Size must be between 0 and %d(16MB)", len(now), value.MaxDocumentSize)
+	}
+	if now != nil && !w.bypass {
+		if err := col.validate(was, now); err != nil {
+			return err
+		}
 	}
 	if err := w.checkUnique(ctx, col, key, was, now); err != nil {
 		return err
@@ -318,6 +325,9 @@ func (p *pendingDoc) change() store.Change {
 		ch.Kind = store.Replaced
 	default:
 		ch.Kind, ch.Note = store.Updated, query.Diff(p.was, p.now)
+	}
+	if p.col.images {
+		ch.Images, ch.Before = true, p.was
 	}
 	return ch
 }

@@ -36,6 +36,23 @@ type Change struct {
 	// What change streams tell beside the document.
 	Kind ChangeKind
 	Note bsoncore.Document // of a removal the _id, of an update what it did
+
+	Images bool              // the collection keeps images of its documents
+	Before bsoncore.Document // the image before the change
+}
+
+// hasImages is the bit beside the kind.
+const hasImages = 1 << 6
+
+func (c *Change) kindByte() byte {
+	if c.Images {
+		return byte(c.Kind) | hasImages
+	}
+	return byte(c.Kind)
+}
+
+func (c *Change) setKind(b int) {
+	c.Kind, c.Images = ChangeKind(b&^hasImages), b&hasImages != 0
 }
 
 // ChangeKind is what happened to a document.
@@ -132,8 +149,9 @@ func (e *Effects) Encode() ([]byte, error) {
 		text(c.Document)
 		keys(c.Add)
 		keys(c.Remove)
-		b = append(b, byte(c.Kind))
+		b = append(b, c.kindByte())
 		text(c.Note)
+		text(c.Before)
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Sessions)))
 	for _, s := range e.Sessions {
@@ -231,9 +249,12 @@ func DecodeEffects(b []byte) (*Effects, error) {
 			c.Document = doc
 		}
 		c.Add, c.Remove = d.keys(), d.keys()
-		c.Kind = ChangeKind(d.count())
+		c.setKind(d.count())
 		if note := d.text(); len(note) > 0 {
 			c.Note = note
+		}
+		if before := d.text(); len(before) > 0 {
+			c.Before = before
 		}
 		e.Changes = append(e.Changes, c)
 	}

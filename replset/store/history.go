@@ -40,9 +40,7 @@ var ErrHistoryLost = errors.New("the history does not reach back that far")
 type Event struct {
 	Namespace string // when it happened
 	UUID      bson.Binary
-	Kind      ChangeKind
-	Document  bsoncore.Document
-	Note      bsoncore.Document
+	Change                      // its keys left out
 	Notice    bsoncore.Document // alone, if it is no change of a document
 }
 
@@ -125,7 +123,7 @@ func (s *Store) encodeHistory(e *Effects) []byte {
 	var names []*Collection
 	size := 16
 	for _, c := range e.Changes {
-		size += len(c.Document) + len(c.Note) + 16
+		size += len(c.Document) + len(c.Note) + len(c.Before) + 16
 		if _, known := place[c.Collection]; known {
 			continue
 		}
@@ -145,9 +143,10 @@ func (s *Store) encodeHistory(e *Effects) []byte {
 	b = binary.AppendUvarint(b, uint64(len(e.Changes)))
 	for _, c := range e.Changes {
 		b = binary.AppendUvarint(b, place[c.Collection])
-		b = append(b, byte(c.Kind))
+		b = append(b, c.kindByte())
 		text(c.Document)
 		text(c.Note)
+		text(c.Before)
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Notices)))
 	for _, n := range e.Notices {
@@ -182,7 +181,9 @@ func decodeHistory(v []byte) ([]Event, error) {
 	var changes, out []Event
 	for range d.many() {
 		n := d.count()
-		ev := Event{Kind: ChangeKind(d.count()), Document: d.text(), Note: d.text()}
+		var ev Event
+		ev.setKind(d.count())
+		ev.Document, ev.Note, ev.Before = d.text(), d.text(), d.text()
 		if n >= len(names) {
 			return nil, errShort
 		}

@@ -104,7 +104,7 @@ var eager = map[string]operator{
 	// sets
 	"$setEquals": between(2, -1, setEquals).ordered(comparesOnly), "$setIsSubset": two(setIsSubset).ordered(comparesOnly),
 	"$setIntersection": many(setIntersection).ordered(givesCompared), "$setUnion": many(setUnion).ordered(givesCompared),
-	"$setDifference": two(setDifference).ordered(givesCompared),
+	"$setDifference":   two(setDifference).ordered(givesCompared),
 	"$allElementsTrue": one(allElementsTrue), "$anyElementTrue": one(anyElementTrue),
 	// objects and types
 	"$mergeObjects": many(mergeObjects), "$type": one(typeOf), "$isNumber": one(isNumber),
