@@ -230,7 +230,10 @@ func raw(t *testing.T, uri string, cmd bson.D) bson.M {
 	must(t, err)
 	defer nc.Close()
 	must(t, nc.SetDeadline(time.Now().Add(patience)))
-	body, err := bson.Marshal(append(cmd, bson.E{Key: "$db", Value: "db"}))
+	if cmd[len(cmd)-1].Key != "$db" {
+		cmd = append(cmd, bson.E{Key: "$db", Value: "db"})
+	}
+	body, err := bson.Marshal(cmd)
 	must(t, err)
 	at, msg := wiremessage.AppendHeaderStart(nil, 1, 0, wiremessage.OpMsg)
 	msg = wiremessage.AppendMsgFlags(msg, 0)

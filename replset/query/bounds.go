@@ -113,7 +113,7 @@ func (n *leaf) bound() (Bound, bool) {
 		b.Missing = p.acrossClasses(value.ClassMissing)
 		return p.bound(b)
 	case *oneOf:
-		if len(p.regexes) > 0 {
+		if len(p.regexes) > 0 || p.by != nil {
 			return b, false
 		}
 		for _, v := range p.values {
@@ -221,7 +221,11 @@ func equalities(n node) []pinned {
 			return equalities(n[0])
 		}
 	case *leaf:
-		if c, ok := n.pred.(comparison); ok && c.op == opEq {
+		pred := n.pred
+		if c, ok := pred.(collated); ok {
+			pred = c.plain
+		}
+		if c, ok := pred.(comparison); ok && c.op == opEq {
 			return []pinned{{n.name, c.rhs}}
 		}
 	}

@@ -164,8 +164,8 @@ func (n *elemMatch) element(m *matching, e Value) (bool, error) {
 }
 
 // ParseFilter parses a query. Errors: 2 for a malformed one, 51091 for a regular
-// expression that cannot be compiled, 238 for $where, $text, $jsonSchema and the
-// geospatial operators.
+// expression that cannot be compiled, 238 for $where, $text and the geospatial
+// operators.
 func ParseFilter(doc Document, vars *Vars) (*Filter, error) {
 	root, err := (&filterParser{vars: vars}).document(doc)
 	if err != nil {
@@ -229,7 +229,9 @@ func (p *filterParser) topLevel(name string, v Value) (node, error) {
 	case "$sampleRate":
 		x, err := expr.Parse(value.Doc(bsoncore.BuildDocument(nil, bsoncore.AppendValueElement(nil, name, v))), p.vars)
 		return exprNode{x}, err
-	case "$where", "$text", "$jsonSchema", "$_internalSchemaCond":
+	case "$jsonSchema":
+		return parseSchema(v)
+	case "$where", "$text", "$_internalSchemaCond":
 		return nil, value.Errorf(value.NotImplemented, "query operator %s is not supported", name)
 	}
 	return nil, badValue("unknown top level operator: %s. If you have a field name that starts with a '$' symbol, consider using $getField or $setField.", name)
@@ -272,13 +274,13 @@ func (p *filterParser) field(path string, v Value) (node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newLeaf(path, pred), nil
+		return p.leaf(path, pred), nil
 	}
 	return p.operators(path, v)
 }
 
-func newLeaf(path string, pred predicate) *leaf {
-	return &leaf{name: path, path: splitPath(path), pred: pred, expand: true}
+func (p *filterParser) leaf(path string, pred predicate) *leaf {
+	return &leaf{name: path, path: splitPath(path), pred: collate(pred, p.vars.Collation()), expand: true}
 }
 
 func (p *filterParser) operators(path string, ops Value) (node, error) {
@@ -308,7 +310,7 @@ func (p *filterParser) operator(path, name string, arg, all Value) (node, error)
 			return nil, badValue("Can't have regex as arg to $ne.")
 		}
 		pred, err := parsePredicate(map[string]string{"$ne": "$eq", "$nin": "$in"}[name], arg, all)
-		return not{newLeaf(path, pred)}, err
+		return not{p.leaf(path, pred)}, err
 	case "$exists":
 		n := &leaf{name: path, path: splitPath(path), pred: exists{}}
 		if value.Truth(arg) {
@@ -336,13 +338,13 @@ func (p *filterParser) operator(path, name string, arg, all Value) (node, error)
 	if err != nil {
 		return nil, err
 	}
-	return newLeaf(path, pred), nil
+	return p.leaf(path, pred), nil
 }
 
 func (p *filterParser) not(path string, arg Value) (node, error) {
 	if arg.Type == bsoncore.TypeRegex {
 		pred, err := equality(arg, true)
-		return not{newLeaf(path, pred)}, err
+		return not{p.leaf(path, pred)}, err
 	}
 	if !value.IsDocument(arg) {
 		return nil, badValue("$not needs a regex or a document")
@@ -384,7 +386,7 @@ func (p *filterParser) allElement(path string, e Value) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLeaf(path, pred), nil
+	return p.leaf(path, pred), nil
 }
 
 func (p *filterParser) elemMatch(path string, arg Value) (node, error) {

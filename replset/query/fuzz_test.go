@@ -49,7 +49,7 @@ func FuzzQuery(f *testing.F) {
 		d := part("f")
 		vs := vars(t, `{}`)
 		index := fuzzFilter(t, part("q"), d, vs)
-		if s, err := query.ParseSort(part("s")); err == nil && s != nil {
+		if s, err := query.ParseSort(part("s"), nil); err == nil && s != nil {
 			_, err := s.Key(d)
 			code(t, err)
 		}

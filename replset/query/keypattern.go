@@ -11,6 +11,7 @@ import (
 // KeyPattern is the fields of an index and their directions.
 type KeyPattern struct {
 	fields []keyField
+	by     *value.Collation // of a sort
 }
 
 type keyField struct {
@@ -92,6 +93,24 @@ func (p *KeyPattern) Keys(doc Document) (keys [][]byte, multikey bool, err error
 	}
 	slices.SortFunc(g.keys, bytes.Compare)
 	return slices.CompactFunc(g.keys, bytes.Equal), g.multikey, nil
+}
+
+// Bound is the index key of a document that has just the pattern's fields, in the
+// pattern's order, as min and max of a find do. ok is false if it has others.
+func (p *KeyPattern) Bound(doc Document) (key []byte, ok bool) {
+	i := 0
+	for name, v := range value.Fields(doc) {
+		if i == len(p.fields) || p.fields[i].name != name {
+			return nil, false
+		}
+		at := len(key)
+		key = value.AppendKey(key, v)
+		if p.fields[i].desc {
+			value.Invert(key[at:])
+		}
+		i++
+	}
+	return key, i == len(p.fields)
 }
 
 // slot is where one field of the pattern has got to: a value, and what of the path
@@ -201,7 +220,7 @@ func (g *keyGenerator) emit(slots []slot) {
 			s.v = value.Null
 		}
 		at := len(key)
-		key = value.AppendKey(key, s.v)
+		key = value.AppendKey(key, g.pattern.by.Fold(s.v))
 		if g.pattern.fields[i].desc {
 			value.Invert(key[at:])
 		}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"math"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -33,6 +34,28 @@ func parsePredicate(name string, arg, all Value) (predicate, error) {
 		return parseBits(name, arg)
 	}
 	return nil, badValue("unknown operator: %s", name)
+}
+
+// collated holds for values that a predicate holds for once strings are folded.
+type collated struct {
+	by     *value.Collation
+	folded predicate
+	plain  predicate // as it was written
+}
+
+func (c collated) holds(v Value) bool { return c.folded.holds(c.by.Fold(v)) }
+
+// collate makes a comparison one under a collation, where that makes a difference.
+func collate(p predicate, by *value.Collation) predicate {
+	switch c := p.(type) {
+	case comparison:
+		if by.Concerns(c.rhs) {
+			return collated{by, comparison{c.op, by.Fold(c.rhs)}, c}
+		}
+	case *oneOf:
+		c.collate(by)
+	}
+	return p
 }
 
 // exists holds for whatever is there.
@@ -129,6 +152,18 @@ type oneOf struct {
 	values  []Value
 	keys    map[string]bool
 	regexes []predicate
+	by      *value.Collation // nil also where no value depends on it
+}
+
+func (in *oneOf) collate(by *value.Collation) {
+	if !slices.ContainsFunc(in.values, by.Concerns) {
+		return
+	}
+	in.by = by
+	clear(in.keys)
+	for _, v := range in.values {
+		in.keys[string(by.KeyOf(v))] = true
+	}
 }
 
 func parseIn(arg Value) (predicate, error) {
@@ -159,7 +194,7 @@ func (in *oneOf) holds(v Value) bool {
 		v = value.Null
 	}
 	var buf [64]byte
-	if in.keys[string(value.AppendKey(buf[:0], v))] {
+	if in.keys[string(value.AppendKey(buf[:0], in.by.Fold(v)))] {
 		return true
 	}
 	for _, re := range in.regexes {

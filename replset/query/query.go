@@ -51,33 +51,25 @@ func KeyOf(v Value) []byte { return value.KeyOf(v) }
 // Validate checks a document's form, size and nesting; see value.Validate.
 func Validate(doc Document) error { return value.Validate(doc) }
 
-// CheckCollation refuses every collation but the simple one, with 238. An empty
-// document is no collation.
-func CheckCollation(doc Document) error {
-	if value.Len(doc) == 0 {
-		return nil
-	}
-	locale := value.Lookup(doc, "locale")
-	if !value.IsString(locale) {
-		return value.Errorf(40414, "BSON field 'locale' is missing but a required field")
-	}
-	if value.Str(locale) != "simple" {
-		return value.Errorf(value.NotImplemented, "collation %s is not supported: strings compare by bytes", value.Show(value.Doc(doc)))
-	}
-	return nil
-}
+// Collation is an order of strings; nil is by bytes.
+type Collation = value.Collation
+
+// ParseCollation parses a collation document; see value.ParseCollation.
+func ParseCollation(doc Document) (*Collation, error) { return value.ParseCollation(doc) }
 
 // Distinct is the values that a path has in documents, each once. It goes through
 // arrays as a filter does: an array counts as its elements.
 type Distinct struct {
 	path []string
+	by   *Collation
 	seen map[string]bool
 	out  value.Builder
 }
 
-// NewDistinct collects the values of a dotted path.
-func NewDistinct(path string) *Distinct {
-	return &Distinct{path: splitPath(path), seen: map[string]bool{}}
+// NewDistinct collects the values of a dotted path; of strings that are equal by the
+// collation, the first.
+func NewDistinct(path string, by *Collation) *Distinct {
+	return &Distinct{path: splitPath(path), by: by, seen: map[string]bool{}}
 }
 
 // Add takes in one document.
@@ -98,7 +90,7 @@ func (d *Distinct) add(v Value) {
 	if value.IsMissing(v) {
 		return
 	}
-	if k := string(value.KeyOf(v)); !d.seen[k] {
+	if k := string(d.by.KeyOf(v)); !d.seen[k] {
 		d.seen[k] = true
 		d.out.Push(v)
 	}

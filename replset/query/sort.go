@@ -14,10 +14,10 @@ type Sort struct {
 	natural int
 }
 
-// ParseSort parses a sort document. One that is empty gives nil: no order. Errors:
+// ParseSort parses a sort document, with strings in the order by. One that is empty gives nil: no order. Errors:
 // 15974 and 15975 for a malformed one, 238 for $meta.
-func ParseSort(doc Document) (*Sort, error) {
-	s := &Sort{pattern: &KeyPattern{}}
+func ParseSort(doc Document, by *value.Collation) (*Sort, error) {
+	s := &Sort{pattern: &KeyPattern{by: by}}
 	for k, v := range value.Fields(doc) {
 		if k == "$natural" && value.Len(doc) == 1 {
 			return parseNatural(v)
@@ -70,8 +70,13 @@ func parseSortField(name string, v Value) (keyField, error) {
 func (s *Sort) Natural() int { return s.natural }
 
 // Pattern is the sort as the key pattern of an index that would give its order; nil
-// for a natural sort.
-func (s *Sort) Pattern() *KeyPattern { return s.pattern }
+// for a natural sort and for one under a collation, which no index has.
+func (s *Sort) Pattern() *KeyPattern {
+	if s.pattern == nil || s.pattern.by != nil {
+		return nil
+	}
+	return s.pattern
+}
 
 // Key is a document's place: documents sort as their keys compare. Of an array the
 // least element counts, or the greatest if descending; an empty array is before

@@ -20,7 +20,7 @@ func TestSort(t *testing.T) {
 		{`{"a.b": 1}`, []string{`{"a": [{"b": 1}, {"b": 9}]}`, `{"a": {"b": 2}}`}},
 		{`{"a.b": 1, "a.c": 1}`, []string{`{"a": [{"b": 1, "c": 5}, {"b": 2, "c": 0}]}`, `{"a": {"b": 1, "c": 6}}`}},
 	} {
-		s, err := query.ParseSort(doc(t, c.sort))
+		s, err := query.ParseSort(doc(t, c.sort), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,38 +45,30 @@ func TestSortErrors(t *testing.T) {
 		`{"a": 2}`: 15975, `{"a": "x"}`: 15974, `{"a": {"$meta": "textScore"}}`: 238, `{"a..b": 1}`: 15998, `{"$a": 1}`: 16410,
 		`{"$natural": 2}`: 2,
 	} {
-		if _, err := query.ParseSort(doc(t, json)); code(t, err) != want {
+		if _, err := query.ParseSort(doc(t, json), nil); code(t, err) != want {
 			t.Errorf("%s: %v, want %d", json, err, want)
 		}
 	}
-	s, err := query.ParseSort(doc(t, `{"a": 1, "b": 1}`))
+	s, err := query.ParseSort(doc(t, `{"a": 1, "b": 1}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Key(doc(t, `{"a": [1], "b": [1]}`)); code(t, err) != 2 {
 		t.Error(err)
 	}
-	if s, err := query.ParseSort(doc(t, `{}`)); s != nil || err != nil {
+	if s, err := query.ParseSort(doc(t, `{}`), nil); s != nil || err != nil {
 		t.Error("an empty sort is an order")
 	}
-	if s, err := query.ParseSort(doc(t, `{"$natural": -1}`)); err != nil || s.Natural() != -1 {
+	if s, err := query.ParseSort(doc(t, `{"$natural": -1}`), nil); err != nil || s.Natural() != -1 {
 		t.Error(s, err)
 	}
 }
 
 func TestDistinct(t *testing.T) {
-	d := query.NewDistinct("a.b")
+	d := query.NewDistinct("a.b", nil)
 	for _, x := range docs(t, `{"a": {"b": 1}}`, `{"a": [{"b": 2}, {"b": [3, 1.0]}]}`, `{}`, `{"a": {"b": null}}`, `{"a": 5}`) {
 		d.Add(x)
 	}
 	got := query.Document(d.Values().Data)
 	wantDoc(t, got, `{"0": 1, "1": 2, "2": 3, "3": null}`)
-}
-
-func TestCollation(t *testing.T) {
-	for json, want := range map[string]int32{`{}`: 0, `{"locale": "simple"}`: 0, `{"locale": "en_US", "strength": 2}`: 238, `{"strength": 1}`: 40414} {
-		if err := query.CheckCollation(doc(t, json)); code(t, err) != want {
-			t.Errorf("%s: %v", json, err)
-		}
-	}
 }

@@ -34,11 +34,11 @@ type sortStage struct {
 	limit int64 // of documents that are wanted; 0: all
 }
 
-func parseSortStage(_ *pipelineParser, v Value) ([]stage, error) {
+func parseSortStage(p *pipelineParser, v Value) ([]stage, error) {
 	if !value.IsDocument(v) {
 		return nil, value.Errorf(15973, "the $sort key specification must be an object")
 	}
-	s, err := ParseSort(v.Data)
+	s, err := ParseSort(v.Data, p.vars.Collation())
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (s *groupStage) run(c *running, in Source) Source {
 			if value.IsMissing(id) {
 				id = value.Null
 			}
-			key := string(value.KeyOf(id))
+			key := string(c.vars.Collation().KeyOf(id))
 			g := groups[key]
 			if g == nil {
 				g = s.newGroup(id)
@@ -282,12 +282,15 @@ func parseSortByCount(p *pipelineParser, v Value) ([]stage, error) {
 	}
 	var b value.Builder
 	b.Add("count", value.Int32(-1))
-	s, err := ParseSort(b.Document())
+	s, err := ParseSort(b.Document(), nil)
 	return []stage{g, &sortStage{sort: s}}, err
 }
 
 // parseBucket: a $bucket is a group whose key is the lower boundary.
 func parseBucket(p *pipelineParser, v Value) ([]stage, error) {
+	if p.vars.Collation() != nil {
+		return nil, value.Errorf(value.NotImplemented, "$bucket is not supported with a collation")
+	}
 	if !value.IsDocument(v) {
 		return nil, value.Errorf(40201, "Argument to $bucket stage must be an object, but found type: %s", value.TypeName(v))
 	}

@@ -174,7 +174,7 @@ func (s *lookupStage) join(c *running, doc Document) (Value, error) {
 	}
 	var equal *Filter
 	if s.local != nil {
-		equal = &Filter{root: newLeaf(s.foreign, localValues(doc, s.local)), vars: vars}
+		equal = &Filter{root: (&filterParser{vars: vars}).leaf(s.foreign, localValues(doc, s.local)), vars: vars}
 	}
 	src, done, err := s.source(c, equal, vars)
 	if err != nil {

@@ -30,11 +30,11 @@ type pushing struct {
 	sort     *expr.Order
 }
 
-func parsePush(_ *Update, path string, arg Value) (change, error) {
+func parsePush(u *Update, path string, arg Value) (change, error) {
 	p := pushing{each: []Value{value.Clone(arg)}}
 	if value.IsDocument(arg) && !value.IsMissing(value.Lookup(arg.Data, "$each")) {
 		var err error
-		if p, err = parseModifiers(arg); err != nil {
+		if p, err = parseModifiers(arg, u.vars); err != nil {
 			return nil, err
 		}
 	}
@@ -47,7 +47,7 @@ func parsePush(_ *Update, path string, arg Value) (change, error) {
 	}, nil
 }
 
-func parseModifiers(arg Value) (pushing, error) {
+func parseModifiers(arg Value, vars *Vars) (pushing, error) {
 	var p pushing
 	for k, v := range value.Fields(arg.Data) {
 		var err error
@@ -59,7 +59,7 @@ func parseModifiers(arg Value) (pushing, error) {
 		case "$slice":
 			p.slice, err = parseOffset("$slice", v)
 		case "$sort":
-			p.sort, err = expr.ParseOrder(v)
+			p.sort, err = expr.ParseOrder(v, vars.Collation())
 		default:
 			err = badValue("Unrecognized clause in $push: %s", k)
 		}
@@ -112,7 +112,8 @@ func (p pushing) apply(list []Value) []Value {
 	return list[:min(*p.slice, size)]
 }
 
-func parseAddToSet(_ *Update, _ string, arg Value) (change, error) {
+func parseAddToSet(u *Update, _ string, arg Value) (change, error) {
+	by := u.vars.Collation()
 	each := []Value{value.Clone(arg)}
 	if k, v, _ := value.First(arg.Data); value.IsDocument(arg) && k == "$each" {
 		if value.Len(arg.Data) > 1 {
@@ -131,9 +132,9 @@ func parseAddToSet(_ *Update, _ string, arg Value) (change, error) {
 		if err != nil {
 			return old, err
 		}
-		have := keySet(list)
+		have := keySet(list, by)
 		for _, v := range each {
-			if k := string(value.KeyOf(v)); !have[k] {
+			if k := string(by.KeyOf(v)); !have[k] {
 				have[k] = true
 				list = append(list, v)
 			}
@@ -142,10 +143,10 @@ func parseAddToSet(_ *Update, _ string, arg Value) (change, error) {
 	}, nil
 }
 
-func keySet(list []Value) map[string]bool {
+func keySet(list []Value, by *Collation) map[string]bool {
 	set := make(map[string]bool, len(list))
 	for _, v := range list {
-		set[string(value.KeyOf(v))] = true
+		set[string(by.KeyOf(v))] = true
 	}
 	return set
 }
@@ -195,12 +196,13 @@ func removing(op string, gone func(Value) (bool, error)) change {
 	}
 }
 
-func parsePullAll(_ *Update, _ string, arg Value) (change, error) {
+func parsePullAll(u *Update, _ string, arg Value) (change, error) {
 	if !value.IsArray(arg) {
 		return nil, badValue("$pullAll requires an array argument but was given a %s", value.TypeName(arg))
 	}
-	gone := keySet(value.List(arg.Data))
-	return removing("$pullAll", func(e Value) (bool, error) { return gone[string(value.KeyOf(e))], nil }), nil
+	by := u.vars.Collation()
+	gone := keySet(value.List(arg.Data), by)
+	return removing("$pullAll", func(e Value) (bool, error) { return gone[string(by.KeyOf(e))], nil }), nil
 }
 
 // parsePull: operators are a condition on each element, other documents a filter on
@@ -223,5 +225,5 @@ func parsePull(u *Update, _ string, arg Value) (change, error) {
 		return removing("$pull", func(e Value) (bool, error) { return pred.holds(e), nil }), err
 	}
 	arg = value.Clone(arg)
-	return removing("$pull", func(e Value) (bool, error) { return value.Equal(e, arg), nil }), nil
+	return removing("$pull", func(e Value) (bool, error) { return u.vars.Collation().Equal(e, arg), nil }), nil
 }

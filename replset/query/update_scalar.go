@@ -47,13 +47,14 @@ func arithmetic(op, verb, path string, arg Value, f func(a, b value.Number) (val
 	}, nil
 }
 
-func parseMin(_ *Update, _ string, arg Value) (change, error) { return bounded(arg, 1), nil }
-func parseMax(_ *Update, _ string, arg Value) (change, error) { return bounded(arg, -1), nil }
+func parseMin(u *Update, _ string, arg Value) (change, error) { return bounded(arg, 1, u.vars), nil }
+func parseMax(u *Update, _ string, arg Value) (change, error) { return bounded(arg, -1, u.vars), nil }
 
-func bounded(arg Value, sign int) change {
+func bounded(arg Value, sign int, vars *Vars) change {
+	by := vars.Collation()
 	arg = value.Clone(arg)
 	return func(_ *applying, _ string, old Value) (Value, error) {
-		if value.IsMissing(old) || sign*value.Compare(arg, old) < 0 {
+		if value.IsMissing(old) || sign*by.Compare(arg, old) < 0 {
 			return arg, nil
 		}
 		return old, nil

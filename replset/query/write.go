@@ -139,7 +139,7 @@ func (w *Write) Filter(incoming Document) (*Filter, error) {
 		if value.IsNullish(v) && path != "_id" || value.IsArray(v) {
 			return nil, value.Errorf(51132, "$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", path)
 		}
-		all = append(all, newLeaf(path, comparison{opEq, v}))
+		all = append(all, (&filterParser{}).leaf(path, comparison{opEq, v}))
 	}
 	return &Filter{root: all, vars: w.vars}, nil
 }

@@ -138,9 +138,17 @@ func (a *args) refuse(names ...string) {
 	}
 }
 
-func (a *args) collation() {
+func (a *args) collation() (by *query.Collation) {
 	if d := a.document("collation"); d != nil && a.err == nil {
-		a.err = query.CheckCollation(d)
+		by, a.err = query.ParseCollation(d)
+	}
+	return by
+}
+
+// bytesOnly refuses a collation where none but the simple one is supported.
+func (a *args) bytesOnly() {
+	if by := a.collation(); by != nil && a.err == nil {
+		a.err = errorf(codeNotImplemented, "a collation other than simple is not supported in %s", a.what)
 	}
 }
 

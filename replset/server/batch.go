@@ -30,11 +30,14 @@ func (k *call) newBatch() *batch {
 }
 
 func (b *batch) renew() {
+	bypass := b.k.boolean("bypassDocumentValidation", false)
 	if b.k.txn != nil {
 		b.w = b.k.txn.writer
+		b.w.bypass = bypass
 		return
 	}
 	b.w = b.k.s.writer(b.k.role.Term)
+	b.w.bypass = bypass
 	if b.k.record != nil {
 		b.done = len(b.k.record.Done)
 	}
@@ -97,6 +100,85 @@ func (b *batch) run(f func() error) error {
 	}
 }
 
+// statement runs one statement of a command that may be retried, and remembers its
+// reply in the entry that holds its effects. The reply is nil if the statement was
+// not executed, because an earlier one's entry did not meet its write concern.
+func (b *batch) statement(id int32, f func() (reply document, err error)) (reply document, err error) {
+	hangUp := false
+	if b.k.record != nil && b.k.txn == nil {
+		var before error
+		if before, hangUp = b.k.s.points.checkWrite(); before != nil {
+			if err := b.flush(); err != nil {
+				return nil, err
+			}
+			return nil, before
+		}
+	}
+	err = b.run(func() error {
+		var err error
+		if reply, err = f(); err == nil {
+			b.k.remember(id, reply)
+		}
+		return err
+	})
+	if err == nil && hangUp {
+		if err = b.flush(); err == nil {
+			err = errHangUp
+		}
+	}
+	return reply, err
+}
+
+// statements runs the n statements of a write command. exec runs one of them, by way
+// of statement; add takes its reply into account, or that of an earlier attempt.
+func (k *call) statements(n int, exec func(b *batch, i int, id int32) (document, error), add func(i int, reply document)) (*outcome, error) {
+	ordered := k.boolean("ordered", true)
+	ids, err := k.stmtIDs()
+	if err != nil {
+		return nil, err
+	}
+	out := &outcome{failed: writeErrors{k: k}}
+	b := k.newBatch()
+	defer b.close()
+	for i := range n {
+		id := ids(i)
+		if was := k.record.done(id); was != nil {
+			out.again = append(out.again, id)
+			add(i, document(was.Reply))
+			continue
+		}
+		reply, err := exec(b, i, id)
+		if err != nil {
+			if k.fatal(err) {
+				return nil, err
+			}
+			out.failed.add(i, err)
+			if ordered || k.inTxn {
+				break
+			}
+			continue
+		}
+		if reply != nil {
+			add(i, reply)
+		}
+		if b.stopped() {
+			return out, nil
+		}
+	}
+	return out, b.flush()
+}
+
+// outcome is what a write command answers beside its counts.
+type outcome struct {
+	failed writeErrors
+	again  retried
+}
+
+func (o *outcome) append(b *builder) {
+	o.failed.append(b)
+	o.again.append(b)
+}
+
 // open takes the shared latch of a collection, so that it stays what it is
 // until the entry is through. It is nil if there is none and create is false.
 func (b *batch) open(ns string, create bool) (*collection, error) {
@@ -108,11 +190,14 @@ func (b *batch) open(ns string, create bool) (*collection, error) {
 			return nil, err
 		}
 		col, err := b.w.find(ns)
+		if err == nil {
+			err = col.notAView()
+		}
 		if col != nil || err != nil || !create {
 			return col, err
 		}
 		if b.k.txn != nil {
-			return b.k.createInTransaction(ctx, ns)
+			return b.k.createInTransaction(ctx, ns, nil)
 		}
 		b.w.hold.releaseOne(key)
 		if err := b.k.createImplicitly(ctx, ns); err != nil {

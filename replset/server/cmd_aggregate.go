@@ -37,7 +37,7 @@ func (a *args) parseAggregate(k *call) (*aggregation, error) {
 	stages, let := a.array("pipeline"), a.document("let")
 	a.boolean("allowDiskUse", false)
 	a.boolean("bypassDocumentValidation", false)
-	a.collation()
+	by := a.collation()
 	cursor := a.document("cursor")
 	if cursor == nil && !a.boolean("explain", false) && a.err == nil && a.what == "aggregate" {
 		a.err = errorf(codeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
@@ -54,17 +54,20 @@ func (a *args) parseAggregate(k *call) (*aggregation, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	vars, err := k.vars(let)
+	vars, err := k.vars(let, by)
 	if err != nil {
 		return nil, err
 	}
-	if agg.pipeline, err = query.ParsePipeline(stages, query.PipelineOptions{Vars: vars, SourceStages: []string{listLocalSessions}}); err != nil {
+	if agg.pipeline, err = query.ParsePipeline(stages, query.PipelineOptions{Vars: vars, SourceStages: []string{listLocalSessions, changeStreamStage}}); err != nil {
 		return nil, err
 	}
 	if agg.pipeline.ReadsCollection() && strings.HasSuffix(agg.ns, ".$cmd.aggregate") {
 		return nil, errorf(codeInvalidNamespace, "{aggregate: 1} is not valid for a pipeline that reads a collection")
 	}
-	agg.sel = selection{filter: agg.pipeline.Leading(), hint: a.get("hint")}
+	if w := agg.pipeline.Write(); by != nil && w != nil && !w.Replace {
+		return nil, errorf(codeNotImplemented, "$merge is not supported with a collation")
+	}
+	agg.sel = selection{filter: agg.pipeline.Leading(), hint: a.get("hint"), collated: by != nil}
 	if d := a.get("hint"); value.IsDocument(d) && value.Len(d.Data) == 0 {
 		agg.sel.hint = value.Missing
 	}
@@ -108,6 +111,9 @@ func cmdAggregate(k *call) error {
 	if err != nil {
 		return err
 	}
+	if agg.pipeline.SourceStage().Name == changeStreamStage {
+		return k.openChangeStream(agg)
+	}
 	write := agg.pipeline.Write()
 	if write != nil {
 		switch {
@@ -139,13 +145,14 @@ func cmdAggregate(k *call) error {
 	if agg.pipeline.SourceStage().Name == listLocalSessions {
 		src = query.FromSlice(k.localSessions())
 	}
-	cur := agg.pipeline.Run(src, v.openOther(k.db))
+	cur := agg.pipeline.Run(src, v.openOther(k.db, 0))
 	end := func() { cur.Close(); close(); done() }
 	if write != nil {
 		defer end()
 		if err := k.writeResults(cur, write); err != nil {
 			return err
 		}
+		k.replicate()
 		return k.answer(agg.ns, nil, query.FromSlice(nil), func() {}, agg.batch, false)
 	}
 	return k.answer(agg.ns, v, cur.Next, end, agg.batch, false)
@@ -177,9 +184,7 @@ func (k *call) writeResults(cur *query.Cursor, w *query.Write) error {
 			return err
 		}
 	}
-	err := b.flush()
-	k.replicate()
-	return err
+	return b.flush()
 }
 
 func (k *call) merge(b *batch, ns string, w *query.Write, doc document) error {
@@ -278,6 +283,9 @@ func (k *call) writeOut(cur *query.Cursor, ns string) error {
 		docs = append(docs, doc)
 	}
 	return k.ddl(ns, func(w *writer, old *collection) error {
+		if err := old.notAView(); err != nil {
+			return err
+		}
 		fresh := k.s.newCollection(ns)
 		if old != nil {
 			fresh.Options = old.Options
@@ -288,6 +296,7 @@ func (k *call) writeOut(cur *query.Cursor, ns string) error {
 			}
 			dropEffects(w, old)
 		}
+		w.noticeCreate(fresh)
 		col, err := k.s.parseFresh(fresh)
 		if err != nil {
 			return err

@@ -10,11 +10,11 @@ import (
 // selectFor parses the query of a count or a distinct and begins to read.
 func (k *call) selectFor(ns string) (items, func(), error) {
 	raw := orEmpty(k.document("query"))
-	k.collation()
+	by := k.collation()
 	if k.err != nil {
 		return nil, nil, k.err
 	}
-	vars, err := k.vars(nil)
+	vars, err := k.vars(nil, by)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -35,7 +35,7 @@ func (k *call) selectFor(ns string) (items, func(), error) {
 		t := timestamp(v.at)
 		defer k.out.AppendTimestamp("atClusterTime", t.T, t.I)
 	}
-	next, close, _, err := v.selectItems(col, selection{filter: f, raw: raw, hint: k.get("hint")})
+	next, close, _, err := v.selectItems(col, selection{filter: f, raw: raw, hint: k.get("hint"), collated: by != nil})
 	if err != nil {
 		done()
 		return nil, nil, err
@@ -92,7 +92,7 @@ func cmdDistinct(k *call) error {
 		return err
 	}
 	defer close()
-	d := query.NewDistinct(key)
+	d := query.NewDistinct(key, k.collation())
 	for {
 		it, err := next()
 		if err == io.EOF {

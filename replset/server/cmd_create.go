@@ -19,19 +19,29 @@ func cmdCreate(k *call) error {
 	if err != nil {
 		return err
 	}
-	k.refuse("capped", "storageEngine", "validator", "viewOn", "pipeline", "timeseries", "clusteredIndex", "expireAfterSeconds", "encryptedFields", "indexOptionDefaults")
-	if d := k.document("changeStreamPreAndPostImages"); d != nil && value.Truth(value.Lookup(d, "enabled")) {
-		k.refuse("changeStreamPreAndPostImages")
-	}
-	k.collation()
+	k.refuse("capped", "storageEngine", "timeseries", "clusteredIndex", "expireAfterSeconds", "encryptedFields", "indexOptionDefaults")
+	k.bytesOnly()
 	if k.err != nil {
 		return k.err
+	}
+	given := k.optionsOf(nil)
+	o, err := parseCollectionOptions(given)
+	if err != nil {
+		return err
+	}
+	if o.viewOn != "" {
+		if k.inTxn {
+			return errorf(codeNotInTransaction, "Cannot create a view in a multi-document transaction.")
+		}
+		if err := k.checkView(ns, &o); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := k.lockContext()
 	defer cancel()
 	if k.txn != nil {
 		if k.txn.writer.created[ns] == nil && k.s.m.Store.Catalogue().Collection(ns) == nil {
-			_, err = k.createInTransaction(ctx, ns)
+			_, err = k.createInTransaction(ctx, ns, given)
 			return err
 		}
 		return errorf(codeNamespaceExists, "Collection %s already exists.", ns)
@@ -40,7 +50,10 @@ func cmdCreate(k *call) error {
 		if k.s.m.Store.Catalogue().Collection(ns) != nil {
 			return errorf(codeNamespaceExists, "Collection %s already exists.", ns)
 		}
-		w.effects.Put = append(w.effects.Put, k.s.newCollection(ns))
+		fresh := k.s.newCollection(ns)
+		fresh.Options = rawOrNil(given)
+		w.effects.Put = append(w.effects.Put, fresh)
+		w.noticeCreate(fresh)
 		return nil
 	})
 }
@@ -94,6 +107,9 @@ func cmdDropDatabase(k *call) error {
 				dropEffects(w, col)
 			}
 		}
+		if len(names) > 0 {
+			w.notice(noticeDropDatabase, k.db, nil, nil)
+		}
 		return nil
 	})
 	if err == nil && len(names) > 0 {
@@ -128,6 +144,9 @@ func cmdRenameCollection(k *call) error {
 		if was == nil {
 			return errorf(codeNamespaceNotFound, "Source collection %s does not exist", from)
 		}
+		if err := was.notAView(); err != nil {
+			return err
+		}
 		old, err := k.s.find(to)
 		if err != nil {
 			return err
@@ -137,9 +156,13 @@ func cmdRenameCollection(k *call) error {
 		}
 		renamed := *was.Collection
 		renamed.Name = to
+		to := &value.Builder{}
+		to.Add("to", namespaceValue(renamed.Name))
 		if old != nil {
-			dropEffects(w, old)
+			removeEffects(w, old)
+			to.Add("dropTarget", value.Lookup(newDoc().AppendBinary("u", 4, old.UUID.Data).Build(), "u"))
 		}
+		w.notice(noticeRename, from, was.Collection, to.Document())
 		w.effects.Put = append(w.effects.Put, &renamed)
 		return nil
 	})

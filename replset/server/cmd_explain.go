@@ -89,8 +89,16 @@ func explained(k *call, a *args, name, ns string) (sel selection, write string, 
 		if a.err != nil {
 			return selection{}, a.err
 		}
-		f, err := query.ParseFilter(raw, nil)
-		return selection{filter: f, raw: raw, hint: a.get("hint")}, err
+		by := a.collation()
+		if a.err != nil {
+			return selection{}, a.err
+		}
+		vars, err := k.vars(a.document("let"), by)
+		if err != nil {
+			return selection{}, err
+		}
+		f, err := query.ParseFilter(raw, vars)
+		return selection{filter: f, raw: raw, hint: a.get("hint"), collated: by != nil}, err
 	}
 	first := func(field string) (*args, error) {
 		list := a.array(field)
@@ -117,7 +125,7 @@ func explained(k *call, a *args, name, ns string) (sel selection, write string, 
 		return sel, "", err
 	case "findAndModify":
 		if sel, err = filtered("query"); err == nil && a.document("sort") != nil {
-			sel.sort, err = query.ParseSort(a.document("sort"))
+			sel.sort, err = query.ParseSort(a.document("sort"), a.collation())
 		}
 		if a.boolean("remove", false) {
 			return sel, "DELETE", err

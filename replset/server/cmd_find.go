@@ -33,15 +33,17 @@ func (a *args) parseFind(k *call, ns string) (*finding, error) {
 	for _, harmless := range []string{"allowDiskUse", "noCursorTimeout", "allowPartialResults", "oplogReplay"} {
 		a.boolean(harmless, false)
 	}
-	a.collation()
-	a.refuse("min", "max", "returnKey", "showRecordId", "tailable", "awaitData")
+	by := a.collation()
+	f.sel.collated = by != nil
+	f.sel.min, f.sel.max = a.document("min"), a.document("max")
+	a.refuse("returnKey", "showRecordId", "tailable", "awaitData")
 	if d := a.get("hint"); value.IsDocument(d) && value.Len(d.Data) == 0 {
 		f.sel.hint = value.Missing
 	}
 	if a.err != nil {
 		return nil, a.err
 	}
-	vars, err := k.vars(let)
+	vars, err := k.vars(let, by)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +51,7 @@ func (a *args) parseFind(k *call, ns string) (*finding, error) {
 		return nil, err
 	}
 	if sort != nil {
-		if f.sel.sort, err = query.ParseSort(sort); err != nil {
+		if f.sel.sort, err = query.ParseSort(sort, by); err != nil {
 			return nil, err
 		}
 	}

@@ -34,7 +34,7 @@ func cmdFindAndModify(k *call) error {
 		retried{ids(0)}.append(k.out)
 		return nil
 	}
-	vars, err := k.vars(k.document("let"))
+	vars, err := k.vars(k.document("let"), k.collation())
 	if err != nil {
 		return err
 	}
@@ -42,14 +42,13 @@ func cmdFindAndModify(k *call) error {
 	defer b.close()
 	var reply document
 	if remove {
-		reply, err = k.findAndRemove(b, ns, vars)
+		reply, err = k.findAndRemove(b, ns, vars, ids(0))
 	} else {
-		reply, err = k.findAndUpdate(b, ns, vars, wantNew)
+		reply, err = k.findAndUpdate(b, ns, vars, wantNew, ids(0))
 	}
 	if err != nil {
 		return err
 	}
-	k.remember(ids(0), reply)
 	if !b.stopped() {
 		if err := b.flush(); err != nil {
 			return err
@@ -83,7 +82,7 @@ func appendField(d document, key string, v query.Value) document {
 	return b.AppendValue(key, v).Build()
 }
 
-func (k *call) findAndUpdate(b *batch, ns string, vars *query.Vars, wantNew bool) (document, error) {
+func (k *call) findAndUpdate(b *batch, ns string, vars *query.Vars, wantNew bool, id int32) (document, error) {
 	a := k.withQuery()
 	st, err := k.parseUpdate(ns, a, "query", "update", vars)
 	if err != nil {
@@ -96,22 +95,20 @@ func (k *call) findAndUpdate(b *batch, ns string, vars *query.Vars, wantNew bool
 	if fields.NeedsPosition() && wantNew {
 		return nil, errorf(codeBadValue, "Cannot use a positional projection and return the new document")
 	}
-	res, err := st.do(b)
-	if err != nil {
-		return nil, err
-	}
-	last := newDoc().AppendInt32("n", res.n).AppendBoolean("updatedExisting", res.n > 0 && res.upserted == nil)
-	if res.upserted != nil {
-		last.AppendValue("upserted", idOf(res.upserted))
-	}
-	show := res.before
-	if wantNew {
-		show = res.after
-	}
-	return famReply(last.Build(), show, fields, st.sel.filter)
+	return st.do(b, id, func(res *updated) (document, error) {
+		last := newDoc().AppendInt32("n", res.n).AppendBoolean("updatedExisting", res.n > 0 && res.upserted == nil)
+		if res.upserted != nil {
+			last.AppendValue("upserted", idOf(res.upserted))
+		}
+		show := res.before
+		if wantNew {
+			show = res.after
+		}
+		return famReply(last.Build(), show, fields, st.sel.filter)
+	})
 }
 
-func (k *call) findAndRemove(b *batch, ns string, vars *query.Vars) (document, error) {
+func (k *call) findAndRemove(b *batch, ns string, vars *query.Vars, id int32) (document, error) {
 	a := k.withQuery()
 	st, err := k.parseDelete(ns, a, "query", vars)
 	if err != nil {
@@ -121,7 +118,7 @@ func (k *call) findAndRemove(b *batch, ns string, vars *query.Vars) (document, e
 		return nil, errorf(codeFailedToParse, "Cannot specify arrayFilters and remove=true")
 	}
 	if sort := a.document("sort"); sort != nil {
-		if st.sel.sort, err = query.ParseSort(sort); err != nil {
+		if st.sel.sort, err = query.ParseSort(sort, a.collation()); err != nil {
 			return nil, err
 		}
 	}
@@ -129,11 +126,9 @@ func (k *call) findAndRemove(b *batch, ns string, vars *query.Vars) (document, e
 	if err != nil {
 		return nil, err
 	}
-	n, removed, err := st.do(b)
-	if err != nil {
-		return nil, err
-	}
-	return famReply(newDoc().AppendInt32("n", n).Build(), removed, fields, st.sel.filter)
+	return st.do(b, id, func(n int32, removed document) (document, error) {
+		return famReply(newDoc().AppendInt32("n", n).Build(), removed, fields, st.sel.filter)
+	})
 }
 
 func famReply(last, show document, fields *query.Projection, f *query.Filter) (document, error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/assaylab/assay/replset/query"
 	"github.com/assaylab/assay/replset/query/value"
@@ -39,6 +38,9 @@ func cmdCreateIndexes(k *call) error {
 	}
 	err = k.ddlAll(ctx, []string{ns}, func(w *writer) error {
 		old, err := k.s.find(ns)
+		if err == nil {
+			err = old.notAView()
+		}
 		if err != nil {
 			return err
 		}
@@ -56,6 +58,7 @@ func cmdCreateIndexes(k *call) error {
 		}
 		next := k.s.allocate(len(asked))
 		changed := created
+		var specs []document
 		for _, x := range asked {
 			same, err := conflicting(old, base.Indexes, x)
 			if err != nil {
@@ -72,9 +75,16 @@ func cmdCreateIndexes(k *call) error {
 			r := indexRecord(x.ID, x.Name, document(x.Spec))
 			r.Multikey = x.Multikey
 			base.Indexes = append(base.Indexes, r)
+			specs = append(specs, document(x.Spec))
 			changed = true
 		}
 		after = len(base.Indexes) + 1
+		if created {
+			w.noticeCreate(base)
+		}
+		if len(specs) > 0 {
+			w.noticeIndexes(noticeCreateIndexes, base, specs)
+		}
 		if changed {
 			w.effects.Put = append(w.effects.Put, base)
 		}
@@ -100,7 +110,7 @@ func (k *call) createIndexesInTransaction(ctx context.Context, ns string, asked 
 	}
 	created := col == nil
 	if created {
-		if col, err = k.createInTransaction(ctx, ns); err != nil {
+		if col, err = k.createInTransaction(ctx, ns, nil); err != nil {
 			return err
 		}
 	}
@@ -136,7 +146,7 @@ func parseIndexSpec(d document) (*index, error) {
 	}
 	key := a.document("key")
 	name := a.text("name")
-	a.collation()
+	a.bytesOnly()
 	a.refuse("hidden")
 	if a.err != nil {
 		return nil, a.err
@@ -261,6 +271,9 @@ func cmdDropIndexes(k *call) error {
 		if old == nil {
 			return errorf(codeNamespaceNotFound, "ns not found %s", ns)
 		}
+		if err := old.notAView(); err != nil {
+			return err
+		}
 		was = len(old.indexes) + 1
 		drop, err := chosenIndexes(old, what)
 		if err != nil {
@@ -270,8 +283,13 @@ func cmdDropIndexes(k *call) error {
 		next.Indexes = slices.DeleteFunc(slices.Clone(next.Indexes), func(r store.IndexRecord) bool {
 			return slices.ContainsFunc(drop, func(x *index) bool { return x.ID == r.ID })
 		})
+		var specs []document
 		for _, x := range drop {
 			w.effects.DropIndexes = append(w.effects.DropIndexes, x.ID)
+			specs = append(specs, document(x.Spec))
+		}
+		if len(specs) > 0 {
+			w.noticeIndexes(noticeDropIndexes, old.Collection, specs)
 		}
 		w.effects.Put = append(w.effects.Put, &next)
 		return nil
@@ -336,6 +354,9 @@ func cmdListIndexes(k *call) error {
 	if col == nil {
 		return errorf(codeNamespaceNotFound, "ns does not exist: %s", ns)
 	}
+	if err := col.notAView(); err != nil {
+		return err
+	}
 	docs := []document{newDoc().AppendInt32("v", 2).AppendDocument("key", idIndexKey).AppendString("name", "_id_").Build()}
 	for _, x := range col.indexes {
 		docs = append(docs, document(x.Spec))
@@ -365,21 +386,32 @@ func cmdListCollections(k *call) error {
 		if c == nil {
 			continue
 		}
-		full := newDoc().AppendString("name", strings.TrimPrefix(ns, k.db+".")).AppendString("type", "collection").
-			AppendDocument("options", orEmpty(document(c.Options))).
-			AppendDocument("info", newDoc().AppendBoolean("readOnly", false).AppendBinary("uuid", 4, c.UUID.Data).Build()).
-			AppendDocument("idIndex", newDoc().AppendInt32("v", 2).AppendDocument("key", idIndexKey).AppendString("name", "_id_").Build()).Build()
+		full := describe(c)
 		if ok, err := f.Match(full); err != nil {
 			return err
 		} else if !ok {
 			continue
 		}
 		if nameOnly {
-			full = newDoc().AppendString("name", strings.TrimPrefix(ns, k.db+".")).AppendString("type", "collection").Build()
+			full = newDoc().AppendValue("name", value.Lookup(full, "name")).AppendValue("type", value.Lookup(full, "type")).Build()
 		}
 		docs = append(docs, full)
 	}
 	return k.answerList(k.db+".$cmd.listCollections", docs)
+}
+
+// describe is a collection as listCollections shows it.
+func describe(c *store.Collection) document {
+	_, name := splitNS(c.Name)
+	options := orEmpty(document(c.Options))
+	b := newDoc().AppendString("name", name)
+	if !value.IsMissing(value.Lookup(options, "viewOn")) {
+		return b.AppendString("type", "view").AppendDocument("options", options).
+			AppendDocument("info", newDoc().AppendBoolean("readOnly", true).Build()).Build()
+	}
+	return b.AppendString("type", "collection").AppendDocument("options", options).
+		AppendDocument("info", newDoc().AppendBoolean("readOnly", false).AppendBinary("uuid", 4, c.UUID.Data).Build()).
+		AppendDocument("idIndex", newDoc().AppendInt32("v", 2).AppendDocument("key", idIndexKey).AppendString("name", "_id_").Build()).Build()
 }
 
 func cmdListDatabases(k *call) error {

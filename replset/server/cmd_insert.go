@@ -5,59 +5,27 @@ func cmdInsert(k *call) error {
 	if err != nil {
 		return err
 	}
-	ordered := k.boolean("ordered", true)
 	k.boolean("bypassDocumentValidation", false)
-	ids, err := k.stmtIDs()
-	if err != nil {
-		return err
-	}
 	docs, err := k.documents("documents")
 	if err != nil {
 		return err
 	}
-	vars, err := k.vars(nil)
+	vars, err := k.vars(nil, nil)
 	if err != nil {
 		return err
 	}
-	b := k.newBatch()
-	defer b.close()
-	n, again, failed := int32(0), retried{}, &writeErrors{k: k}
-	for i, doc := range docs {
-		if k.record.done(ids(i)) != nil {
-			again = append(again, ids(i))
-			n++
-			continue
-		}
-		err := b.run(func() error {
-			_, err := b.insert(ns, doc, vars)
-			if err == nil {
-				k.remember(ids(i), nil)
-			}
-			return err
+	n := int32(0)
+	out, err := k.statements(len(docs), func(b *batch, i int, id int32) (document, error) {
+		return b.statement(id, func() (document, error) {
+			_, err := b.insert(ns, docs[i], vars)
+			return emptyDoc, err
 		})
-		if b.stopped() {
-			break
-		}
-		if err != nil {
-			if k.fatal(err) {
-				return err
-			}
-			failed.add(i, err)
-			if ordered || k.inTxn {
-				break
-			}
-			continue
-		}
-		n++
-	}
-	if !b.stopped() {
-		if err := b.flush(); err != nil {
-			return err
-		}
+	}, func(int, document) { n++ })
+	if err != nil {
+		return err
 	}
 	k.out.AppendInt32("n", n)
-	failed.append(k.out)
-	again.append(k.out)
+	out.append(k.out)
 	return nil
 }
 

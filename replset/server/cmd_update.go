@@ -26,13 +26,13 @@ type updated struct {
 
 func (k *call) parseUpdate(ns string, a *args, filter, update string, vars *query.Vars) (*updateStatement, error) {
 	st := &updateStatement{ns: ns, upsert: a.boolean("upsert", false), multi: a.boolean("multi", false)}
-	a.collation()
+	by := a.collation()
 	a.must(filter, update)
 	raw, hint := a.document(filter), a.get("hint")
 	filters := a.array("arrayFilters")
 	if a.has("c") {
 		var err error
-		if vars, err = k.vars(a.document("c")); err != nil {
+		if vars, err = k.vars(a.document("c"), by); err != nil {
 			return nil, err
 		}
 	}
@@ -40,13 +40,14 @@ func (k *call) parseUpdate(ns string, a *args, filter, update string, vars *quer
 	if a.err != nil {
 		return nil, a.err
 	}
+	vars = vars.Collated(by)
 	f, err := query.ParseFilter(raw, vars)
 	if err != nil {
 		return nil, err
 	}
-	st.sel = selection{filter: f, raw: raw, hint: hint}
+	st.sel = selection{filter: f, raw: raw, hint: hint, collated: by != nil}
 	if sort != nil {
-		if st.sel.sort, err = query.ParseSort(sort); err != nil {
+		if st.sel.sort, err = query.ParseSort(sort, by); err != nil {
 			return nil, err
 		}
 	}
@@ -62,34 +63,40 @@ func (k *call) parseUpdate(ns string, a *args, filter, update string, vars *quer
 	return st, nil
 }
 
-// do runs the statement within a batch.
-func (st *updateStatement) do(b *batch) (res updated, err error) {
+// do runs the statement within a batch. reply is called when it is known what came
+// of it, as often as it is tried.
+func (st *updateStatement) do(b *batch, id int32, reply func(*updated) (document, error)) (document, error) {
 	if st.multi {
-		err = b.all(st.ns, st.sel, func(col *collection, key []byte, doc document, index query.Position) error {
+		var res updated
+		err := b.all(st.ns, st.sel, func(col *collection, key []byte, doc document, index query.Position) error {
 			return st.change(b, col, key, doc, index, &res)
 		})
-		if err != nil || res.n > 0 || !st.upsert || b.stopped() {
-			return res, err
+		if err != nil {
+			return nil, err
+		}
+		if res.n > 0 || !st.upsert || b.stopped() {
+			return reply(&res)
 		}
 	}
-	err = b.run(func() error {
-		res = updated{}
+	return b.statement(id, func() (document, error) {
+		var res updated
 		col, err := b.open(st.ns, st.upsert)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		err = b.each(col, st.sel, func(key []byte, doc document, index query.Position) (bool, error) {
 			return false, st.change(b, col, key, doc, index, &res)
 		})
-		if err != nil || res.n > 0 || !st.upsert {
-			return err
+		if err == nil && res.n == 0 && st.upsert {
+			if res.upserted, err = b.upsert(col, st.update, st.sel.filter); err == nil {
+				res.n, res.after = 1, res.upserted
+			}
 		}
-		if res.upserted, err = b.upsert(col, st.update, st.sel.filter); err == nil {
-			res.n, res.after = 1, res.upserted
+		if err != nil {
+			return nil, err
 		}
-		return err
+		return reply(&res)
 	})
-	return res, err
 }
 
 func (st *updateStatement) change(b *batch, col *collection, key []byte, doc document, index query.Position, res *updated) error {
@@ -100,6 +107,9 @@ func (st *updateStatement) change(b *batch, col *collection, key []byte, doc doc
 	if modified && !bytes.Equal(doc, now) {
 		if err := b.w.set(b.k.ctx, col, key, doc, now); err != nil {
 			return err
+		}
+		if st.update.IsReplacement() {
+			b.w.replace(col, key)
 		}
 		res.modified++
 	} else {
@@ -117,12 +127,7 @@ func cmdUpdate(k *call) error {
 	if err != nil {
 		return err
 	}
-	ordered := k.boolean("ordered", true)
 	k.boolean("bypassDocumentValidation", false)
-	ids, err := k.stmtIDs()
-	if err != nil {
-		return err
-	}
 	docs, err := k.documents("updates")
 	if err != nil {
 		return err
@@ -130,83 +135,46 @@ func cmdUpdate(k *call) error {
 	if err := shapes("update.updates", docs, updateFields, "q", "u"); err != nil {
 		return err
 	}
-	vars, err := k.vars(k.document("let"))
+	vars, err := k.vars(k.document("let"), nil)
 	if err != nil {
 		return err
 	}
 	var total updated
 	var upserted []document
-	again, failed := retried{}, &writeErrors{k: k}
-	b := k.newBatch()
-	defer b.close()
-	add := func(i int, r document) {
-		a := &args{doc: r}
+	out, err := k.statements(len(docs), func(b *batch, i int, id int32) (document, error) {
+		st, err := k.parseUpdate(ns, &args{what: "update.updates", doc: docs[i]}, "q", "u", vars)
+		if err != nil {
+			return nil, err
+		}
+		if st.multi && k.record != nil && !k.inTxn {
+			return nil, errorf(codeInvalidOptions, "Cannot use (or request) retryable writes with multi=true")
+		}
+		return st.do(b, id, (*updated).encode)
+	}, func(i int, reply document) {
+		a := &args{doc: reply}
 		total.n += int32(a.integer("n", 0))
 		total.modified += int32(a.integer("nModified", 0))
 		if id := a.get("_id"); !value.IsMissing(id) {
 			upserted = append(upserted, newDoc().AppendInt32("index", int32(i)).AppendValue("_id", id).Build())
 		}
-	}
-	for i, d := range docs {
-		if was := k.record.done(ids(i)); was != nil {
-			again = append(again, ids(i))
-			add(i, document(was.Reply))
-			continue
-		}
-		reply, err := k.updateOne(b, ns, d, vars, ids(i))
-		if err != nil {
-			if k.fatal(err) {
-				return err
-			}
-			failed.add(i, err)
-			if ordered || k.inTxn {
-				break
-			}
-			continue
-		}
-		add(i, reply)
-		if b.stopped() {
-			break
-		}
-	}
-	if !b.stopped() {
-		if err := b.flush(); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
 	k.out.AppendInt32("n", total.n).AppendInt32("nModified", total.modified)
 	if len(upserted) > 0 {
 		appendArray(k.out, "upserted", upserted)
 	}
-	failed.append(k.out)
-	again.append(k.out)
+	out.append(k.out)
 	return nil
 }
 
-func (k *call) updateOne(b *batch, ns string, d document, vars *query.Vars, id int32) (document, error) {
-	a := &args{what: "update.updates", doc: d}
-	st, err := k.parseUpdate(ns, a, "q", "u", vars)
-	if err != nil {
-		return nil, err
-	}
-	if st.multi && k.record != nil && !k.inTxn {
-		return nil, errorf(codeInvalidOptions, "Cannot use (or request) retryable writes with multi=true")
-	}
-	res, err := st.do(b)
-	if err != nil {
-		return nil, err
-	}
-	reply := res.encode()
-	k.remember(id, reply)
-	return reply, nil
-}
-
-func (r *updated) encode() document {
+func (r *updated) encode() (document, error) {
 	out := newDoc().AppendInt32("n", r.n).AppendInt32("nModified", r.modified)
 	if r.upserted != nil {
 		out.AppendValue("_id", idOf(r.upserted))
 	}
-	return out.Build()
+	return out.Build(), nil
 }
 
 func idOf(doc document) query.Value { return (&args{doc: doc}).get("_id") }

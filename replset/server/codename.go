@@ -56,6 +56,22 @@ func codeName(code int32) string {
 		return "NotSingleValueField"
 	case 56:
 		return "EmptyFieldName"
+	case 237:
+		return "CursorKilled"
+	case 260:
+		return "InvalidResumeToken"
+	case 280:
+		return "ChangeStreamFatalError"
+	case 286:
+		return "ChangeStreamHistoryLost"
+	case 5:
+		return "GraphContainsCycle"
+	case 165:
+		return "ViewDepthLimitExceeded"
+	case 167:
+		return "OptionNotSupportedOnView"
+	case 166:
+		return "CommandNotSupportedOnView"
 	case 59:
 		return "CommandNotFound"
 	case 64:

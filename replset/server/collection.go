@@ -17,6 +17,7 @@ import (
 // change.
 type collection struct {
 	*store.Collection
+	collectionOptions
 	indexes []*index // without that on _id, which is the documents themselves
 }
 
@@ -82,6 +83,10 @@ func (s *Server) collection(c *store.Collection) (*collection, error) {
 		return p, nil
 	}
 	p = &collection{Collection: c}
+	var err error
+	if p.collectionOptions, err = parseCollectionOptions(document(c.Options)); err != nil {
+		return nil, err
+	}
 	for _, r := range c.Indexes {
 		x, err := parseIndex(r)
 		if err != nil {

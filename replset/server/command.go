@@ -78,6 +78,7 @@ func commandTable() []*command {
 
 		// Collections, indexes, databases.
 		{name: "create", fields: createFields, write: true, inTxn: true, run: cmdCreate},
+		{name: "collMod", fields: append([]string{"index"}, optionFields...), write: true, run: cmdCollMod},
 		{name: "drop", write: true, run: cmdDrop},
 		{name: "dropDatabase", write: true, run: cmdDropDatabase},
 		{name: "renameCollection", fields: []string{"to", "dropTarget"}, admin: true, write: true, run: cmdRenameCollection},

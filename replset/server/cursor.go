@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"io"
 	"math/rand/v2"
 	"sync"
@@ -27,6 +28,10 @@ type cursor struct {
 	v     *view
 	next  query.Source
 	close func()
+
+	stream *changeStream // in place of next
+	ctx    context.Context
+	cancel context.CancelFunc // of a stream's: wakes who waits for events
 
 	mu     sync.Mutex // of whoever reads a batch
 	held   document   // read, and did not fit the last batch
@@ -99,6 +104,9 @@ func (cs *cursors) expire(now time.Time) {
 func (cs *cursors) closeAll() { cs.kill(cs.matching(func(*cursor) bool { return true })) }
 
 func (c *cursor) end() {
+	if c.cancel != nil {
+		c.cancel()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
@@ -222,6 +230,15 @@ func cmdGetMore(k *call) error {
 	if c.closed {
 		c.mu.Unlock()
 		return errorf(codeCursorNotFound, "cursor id %d not found", id)
+	}
+	if err := k.s.points.checkGetMore(); err != nil {
+		k.stream = c.stream != nil
+		c.mu.Unlock()
+		return err
+	}
+	if c.stream != nil {
+		defer c.mu.Unlock()
+		return k.getMoreStream(c, n)
 	}
 	k.ctx, k.cancel = deadline(k.s.ctx, k.maxMS)
 	if c.v != nil {

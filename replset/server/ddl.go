@@ -33,6 +33,10 @@ func (s *Server) newCollection(ns string) *store.Collection {
 // parseFresh parses a collection that is in no catalogue yet.
 func (s *Server) parseFresh(c *store.Collection) (*collection, error) {
 	col := &collection{Collection: c}
+	var err error
+	if col.collectionOptions, err = parseCollectionOptions(document(c.Options)); err != nil {
+		return nil, err
+	}
 	for _, r := range c.Indexes {
 		x, err := parseIndex(r)
 		if err != nil {
@@ -44,6 +48,13 @@ func (s *Server) parseFresh(c *store.Collection) (*collection, error) {
 }
 
 func dropEffects(w *writer, col *collection) {
+	removeEffects(w, col)
+	w.notice(noticeDrop, col.Name, col.Collection, nil)
+}
+
+// removeEffects is dropEffects for a collection of which something else tells that
+// it has gone.
+func removeEffects(w *writer, col *collection) {
 	w.effects.Drop = append(w.effects.Drop, col.ID)
 	for _, x := range col.indexes {
 		w.effects.DropIndexes = append(w.effects.DropIndexes, x.ID)
@@ -83,7 +94,7 @@ func (k *call) ddlAll(ctx context.Context, names []string, change func(w *writer
 
 // createInTransaction makes a collection that others see when the transaction
 // commits. Until then nobody else can make or use one of that name.
-func (k *call) createInTransaction(ctx context.Context, ns string) (*collection, error) {
+func (k *call) createInTransaction(ctx context.Context, ns string, options document) (*collection, error) {
 	w := k.txn.writer
 	key := collectionLatch(ns)
 	w.hold.releaseOne(key)
@@ -93,13 +104,18 @@ func (k *call) createInTransaction(ctx context.Context, ns string) (*collection,
 	if col, err := k.s.find(ns); col != nil || err != nil {
 		return col, err // somebody was faster; the latch stays, which is more than needed
 	}
-	return w.create(k.s.newCollection(ns))
+	fresh := k.s.newCollection(ns)
+	fresh.Options = rawOrNil(options)
+	return w.create(fresh)
 }
 
 // create adds a collection to the entry, or changes one that it has.
 func (w *writer) create(c *store.Collection) (*collection, error) {
 	col, err := w.s.parseFresh(c)
 	if err == nil {
+		if w.created[c.Name] == nil {
+			w.noticeCreate(c)
+		}
 		w.created[c.Name] = col
 	}
 	return col, err
@@ -109,7 +125,9 @@ func (w *writer) create(c *store.Collection) (*collection, error) {
 func (k *call) createImplicitly(ctx context.Context, ns string) error {
 	err := k.ddlAll(ctx, []string{ns}, func(w *writer) error {
 		if k.s.m.Store.Catalogue().Collection(ns) == nil {
-			w.effects.Put = append(w.effects.Put, k.s.newCollection(ns))
+			fresh := k.s.newCollection(ns)
+			w.effects.Put = append(w.effects.Put, fresh)
+			w.noticeCreate(fresh)
 		}
 		return nil
 	})

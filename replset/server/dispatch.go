@@ -48,6 +48,7 @@ type call struct {
 	labels  []string // that a fail point attached
 	more    bool     // another answer follows by itself
 	failed  bool     // a statement failed inside an answer that is ok
+	stream  bool     // it reads a change stream
 }
 
 // dispatch runs one request. hangUp closes the connection without an answer.
@@ -281,6 +282,9 @@ func (k *call) errorLabels(e *Error) []string {
 	if e == nil && k.wcError == nil {
 		return nil
 	}
+	if k.stream && isResumable(code) {
+		return []string{"ResumableChangeStreamError"}
+	}
 	ends := k.cmd != nil && k.cmd.endsTxn
 	if k.inTxn {
 		transient := false
@@ -313,9 +317,11 @@ func (k *call) errorLabels(e *Error) []string {
 }
 
 // system is what expressions see of the world.
-func (k *call) vars(let document) (*query.Vars, error) {
-	sys := query.System{Now: time.Now().UTC().Truncate(time.Millisecond), Rand: randFloat}
-	t := timestamp(k.s.m.Store.Stamp())
+func (k *call) vars(let document, by *query.Collation) (*query.Vars, error) { return k.s.vars(let, by) }
+
+func (s *Server) vars(let document, by *query.Collation) (*query.Vars, error) {
+	sys := query.System{Now: time.Now().UTC().Truncate(time.Millisecond), Rand: randFloat, Collation: by}
+	t := timestamp(s.m.Store.Stamp())
 	sys.ClusterTime.T, sys.ClusterTime.I = t.T, t.I
 	return query.NewVars(let, sys)
 }

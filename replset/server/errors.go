@@ -54,6 +54,14 @@ const (
 	codeTxnCommitted       = 256
 	codeExceededTimeLimit  = 262
 	codeNotInTransaction   = 263
+	codeNoMatchingDocument = 47
+	codeViewDepth          = 165
+	codeNotOnView          = 166
+	codeOptionNotOnView    = 167
+	codeCursorKilled       = 237
+	codeInvalidResumeToken = 260
+	codeChangeStreamFatal  = 280
+	codeHistoryLost        = 286
 	codeDuplicateKey       = 11000
 	codeInterruptedRole    = 11602
 	codeInterruptedStop    = 11600

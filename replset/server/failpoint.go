@@ -78,12 +78,6 @@ func (f *failPoints) check(k *call) (*failPoint, error) {
 		return nil, nil
 	}
 	f.mu.Lock()
-	if k.cmd.name == "getMore" {
-		if p := f.named["failGetMoreAfterCursorCheckout"]; p != nil && p.fired() {
-			f.mu.Unlock()
-			return nil, p.error()
-		}
-	}
 	p := f.named["failCommand"]
 	if p == nil || !p.concerns(k) || !p.fired() {
 		f.mu.Unlock()
@@ -109,13 +103,43 @@ func (f *failPoints) check(k *call) (*failPoint, error) {
 	return nil, nil
 }
 
+// checkGetMore lets failGetMoreAfterCursorCheckout act.
+func (f *failPoints) checkGetMore() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p := f.named["failGetMoreAfterCursorCheckout"]; p != nil && p.fired() {
+		return p.error()
+	}
+	return nil
+}
+
+// checkWrite lets onPrimaryTransactionalWrite act on a statement of a retryable write:
+// before it, or after it has been committed. Both end the connection unless the fail
+// point says otherwise.
+func (f *failPoints) checkWrite() (before error, after bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.named[onWrite]
+	switch {
+	case p == nil || !p.fired():
+		return nil, false
+	case p.code != 0 && p.hangUp:
+		return errHangUp, false
+	case p.code != 0:
+		return p.error(), false
+	}
+	return nil, p.hangUp
+}
+
+const onWrite = "onPrimaryTransactionalWrite"
+
 func (p *failPoint) error() error {
 	return &Error{Code: p.code, Message: "Failing command via 'failCommand' failpoint", Labels: p.labels, Extra: p.extra, Staged: true}
 }
 
 func cmdConfigureFailPoint(k *call) error {
 	name := k.text(k.name)
-	if !slices.Contains([]string{"failCommand", "failGetMoreAfterCursorCheckout"}, name) {
+	if !slices.Contains([]string{"failCommand", "failGetMoreAfterCursorCheckout", onWrite}, name) {
 		return errorf(1, "failpoint '%s' not found", name)
 	}
 	p := &failPoint{name: name, times: -1}
@@ -167,7 +191,7 @@ func (p *failPoint) parse(data document) error {
 	}
 	err := a.only([]string{
 		"failCommands", "closeConnection", "errorCode", "errorLabels", "writeConcernError", "appName", "namespace",
-		"failAllCommands", "blockConnection", "blockTimeMS", "errorExtraInfo", "failInternalCommands",
+		"failAllCommands", "blockConnection", "blockTimeMS", "errorExtraInfo", "failInternalCommands", "failBeforeCommitExceptionCode",
 	})
 	if err != nil {
 		return err
@@ -186,6 +210,9 @@ func (p *failPoint) parse(data document) error {
 	p.commands, p.labels = texts("failCommands"), texts("errorLabels")
 	p.all, p.app, p.ns = a.boolean("failAllCommands", false), a.text("appName"), a.text("namespace")
 	p.hangUp, p.code = a.boolean("closeConnection", false), int32(a.integer("errorCode", 0))
+	if p.name == onWrite {
+		p.hangUp, p.code = a.boolean("closeConnection", true), int32(a.integer("failBeforeCommitExceptionCode", 0))
+	}
 	p.extra = a.document("errorExtraInfo")
 	if a.boolean("blockConnection", false) {
 		if !a.has("blockTimeMS") {

@@ -16,6 +16,10 @@ type selection struct {
 	raw    document // the filter as it was asked for
 	sort   *query.Sort
 	hint   query.Value
+
+	min, max document // of the hinted index's keys; nil is no bound
+
+	collated bool // strings compare by something other than bytes
 }
 
 // plan is how documents are found. Its spans hold every document that matches;
@@ -27,6 +31,40 @@ type plan struct {
 	sorted  bool // the order asked for comes by itself
 	reverse bool
 	byID    bool // the spans come from the filter's _id
+}
+
+// between is the plan for min, which is in it, and max, which is not.
+func (sel selection) between(x *index) (*plan, error) {
+	pattern, err := query.ParseKeyPattern(idIndexKey)
+	if x != nil {
+		pattern = x.pattern
+	}
+	if err != nil {
+		return nil, err
+	}
+	ends := [2][]byte{}
+	for i, d := range []document{sel.min, sel.max} {
+		if d == nil {
+			continue
+		}
+		if sel.collated {
+			for _, v := range value.Fields(d) {
+				if !value.IsNumber(v) {
+					return nil, errorf(codeNotImplemented, "min and max that are no numbers are not supported with a collation")
+				}
+			}
+		}
+		key, ok := pattern.Bound(d)
+		if !ok {
+			return nil, errorf(51174, "The index chosen is not compatible with min/max")
+		}
+		ends[i] = key
+	}
+	p := &plan{index: x, byID: x == nil, spans: []store.Range{{Low: ends[0], Below: ends[1]}}, sorted: sel.sort == nil}
+	if sel.sort != nil && (x == nil || !x.Multikey) {
+		p.sorted, p.reverse = gives(x, 0, 1, sel.sort)
+	}
+	return p, nil
 }
 
 // maxPoints bounds into how many pieces a scan is cut for the sake of $in.
@@ -52,6 +90,12 @@ func (v *view) plan(col *collection, sel selection) (*plan, error) {
 			return &plan{spans: []store.Range{{}}, reverse: natural < 0, sorted: sel.sort == nil}, nil
 		}
 		all, hinted = []*index{x}, true
+		if sel.min != nil || sel.max != nil {
+			return sel.between(x)
+		}
+	}
+	if sel.min != nil || sel.max != nil {
+		return nil, errorf(51173, "When using min()/max() a hint of which index to use must be provided")
 	}
 	if sel.sort != nil && sel.sort.Natural() != 0 {
 		return &plan{spans: []store.Range{{}}, reverse: sel.sort.Natural() < 0, sorted: true}, nil
@@ -83,6 +127,9 @@ func (x *index) serves(sel selection, bounds []query.Bound) bool {
 	}
 	if x.filter == nil {
 		return true
+	}
+	if sel.collated {
+		return false // what equals by the collation need not be in it
 	}
 	// A filter that repeats each condition of the partial index word for word
 	// implies it. Others may too; they do without the index.

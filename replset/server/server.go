@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -266,6 +267,9 @@ func (w *stampWaits) wait(ctx context.Context, st *store.Store, stamp uint64) er
 	case <-done:
 		return nil
 	case <-ctx.Done():
+		w.mu.Lock()
+		w.list = slices.DeleteFunc(w.list, func(x stampWait) bool { return x.done == done })
+		w.mu.Unlock()
 		return ctx.Err()
 	}
 }

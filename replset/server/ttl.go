@@ -49,7 +49,7 @@ func (s *Server) expireIndex(ctx context.Context, role Role, col *collection, x 
 	st := &deleteStatement{ns: col.Name, sel: selection{filter: f, raw: raw, hint: value.Missing}, multi: true}
 	b := k.newBatch()
 	defer b.close()
-	if _, _, err := st.do(b); err != nil || b.stopped() {
+	if _, err := st.do(b, 0, func(int32, document) (document, error) { return nil, nil }); err != nil || b.stopped() {
 		return err
 	}
 	return b.flush()

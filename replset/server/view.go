@@ -61,8 +61,19 @@ const checkEvery = 128
 
 // select finds documents. close must be called; it may be called twice.
 func (v *view) selectItems(col *collection, sel selection) (next items, close func(), p *plan, err error) {
-	if col == nil {
-		return noItems, func() {}, &plan{spans: []store.Range{{}}, sorted: true}, nil
+	return v.selectAt(col, sel, 0)
+}
+
+// fullSpan is the whole of a collection.
+var fullSpan = []store.Range{{}}
+
+// selectAt is selectItems, so many views deep.
+func (v *view) selectAt(col *collection, sel selection, depth int) (next items, close func(), p *plan, err error) {
+	switch {
+	case col == nil:
+		return noItems, func() {}, &plan{spans: fullSpan, sorted: true}, nil
+	case col.viewOn != "":
+		return v.selectView(col, sel, depth)
 	}
 	if p, err = v.plan(col, sel); err != nil {
 		return nil, nil, nil, err
@@ -301,7 +312,7 @@ func source(next items, skip, limit int64) query.Source {
 const unlimited = int64(-1)
 
 // openOther lets a pipeline read another collection of the same view.
-func (v *view) openOther(db string) query.Open {
+func (v *view) openOther(db string, depth int) query.Open {
 	return func(ns query.Namespace, hint *query.Filter) (query.Source, func(), error) {
 		if ns.DB == "" {
 			ns.DB = db
@@ -315,7 +326,7 @@ func (v *view) openOther(db string) query.Open {
 				return nil, nil, err
 			}
 		}
-		next, close, _, err := v.selectItems(col, selection{filter: hint, hint: value.Missing})
+		next, close, _, err := v.selectAt(col, selection{filter: hint, hint: value.Missing}, depth)
 		if err != nil {
 			return nil, nil, err
 		}

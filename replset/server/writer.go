@@ -24,7 +24,10 @@ type writer struct {
 	term uint64
 	at   uint64 // the transaction's snapshot; 0 outside one
 
+	bypass bool // of the collections' validators
+
 	docs    map[docID]*pendingDoc
+	order   []*pendingDoc  // as they were first written
 	counts  map[uint32]int // documents by collection
 	unique  map[string][]byte
 	created map[string]*collection // by a transaction
@@ -43,6 +46,8 @@ type pendingDoc struct {
 	key []byte
 	was document // committed; nil is none
 	now document
+
+	replaced bool // as a whole, which change streams tell from an update
 }
 
 func (s *Server) writer(term uint64) *writer {
@@ -74,7 +79,7 @@ func (w *writer) sorted(col uint32) []pendingDoc {
 }
 
 func (w *writer) empty() bool {
-	return len(w.docs) == 0 && len(w.created) == 0 && len(w.effects.Put)+len(w.effects.Drop)+len(w.effects.DropIndexes)+len(w.effects.Entries) == 0
+	return len(w.docs) == 0 && len(w.created) == 0 && len(w.effects.Put)+len(w.effects.Drop)+len(w.effects.DropIndexes)+len(w.effects.Entries)+len(w.effects.Notices) == 0
 }
 
 func docLatch(col uint32, key []byte) string {
@@ -134,14 +139,22 @@ func (w *writer) set(ctx context.Context, col *collection, key []byte, was, now 
 	if now != nil && len(now) > value.MaxDocumentSize {
 		return errorf(10334, "BSONObj size: %d is invalid. Size must be between 0 and %d(16MB)", len(now), value.MaxDocumentSize)
 	}
+	if now != nil && !w.bypass {
+		if err := col.validate(was, now); err != nil {
+			return err
+		}
+	}
 	if err := w.checkUnique(ctx, col, key, was, now); err != nil {
 		return err
 	}
 	id := docID{col.ID, string(key)}
 	if p := w.docs[id]; p != nil {
+		p.replaced = p.replaced || p.now == nil
 		p.now = now
 	} else {
-		w.docs[id] = &pendingDoc{col: col, key: key, was: was, now: now}
+		p = &pendingDoc{col: col, key: key, was: was, now: now}
+		w.docs[id] = p
+		w.order = append(w.order, p)
 		w.counts[col.ID]++
 	}
 	w.bytes += len(key) + len(now)
@@ -251,7 +264,7 @@ func duplicate(col *collection, name string, pattern, doc document) error {
 }
 
 func lookup(doc document, path string) query.Value {
-	d := query.NewDistinct(path)
+	d := query.NewDistinct(path, nil)
 	d.Add(doc)
 	for v := range value.Elements(d.Values().Data) {
 		return v
@@ -263,19 +276,11 @@ func lookup(doc document, path string) query.Value {
 func (w *writer) build() (*store.Effects, error) {
 	e := w.effects
 	multikey := map[uint32]*store.Collection{}
-	ids := make([]docID, 0, len(w.docs))
-	for id := range w.docs {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b docID) int {
-		return cmp.Or(cmp.Compare(a.col, b.col), cmp.Compare(a.key, b.key))
-	})
-	for _, id := range ids {
-		p := w.docs[id]
+	for _, p := range w.order {
 		if p.was == nil && p.now == nil || p.was != nil && bytes.Equal(p.was, p.now) {
 			continue
 		}
-		ch := store.Change{Collection: id.col, Key: p.key, Document: p.now}
+		ch := p.change()
 		for i, x := range p.col.indexes {
 			had, _, err := x.keys(p.was)
 			if err != nil {
@@ -307,6 +312,28 @@ func (w *writer) build() (*store.Effects, error) {
 	}
 	return &e, nil
 }
+
+// change is the document's new version, with what change streams tell of it.
+func (p *pendingDoc) change() store.Change {
+	ch := store.Change{Collection: p.col.ID, Key: p.key, Document: p.now}
+	switch {
+	case p.now == nil:
+		ch.Kind, ch.Note = store.Removed, newDoc().AppendValue("_id", idOf(p.was)).Build()
+	case p.was == nil:
+		ch.Kind = store.Inserted
+	case p.replaced:
+		ch.Kind = store.Replaced
+	default:
+		ch.Kind, ch.Note = store.Updated, query.Diff(p.was, p.now)
+	}
+	if p.col.images {
+		ch.Images, ch.Before = true, p.was
+	}
+	return ch
+}
+
+// replace marks a document that was set as replaced.
+func (w *writer) replace(col *collection, key []byte) { w.pending(col.ID, key).replaced = true }
 
 func markMultikey(changed map[uint32]*store.Collection, col *collection, id uint32) {
 	c := changed[col.ID]

@@ -21,6 +21,8 @@ type Effects struct {
 	Put         []*Collection // new or changed
 	Drop        []uint32      // collections, with their documents
 	DropIndexes []uint32
+
+	Notices []bsoncore.Document // of changes that are not of documents, for change streams
 }
 
 // Change is a document's new version.
@@ -30,7 +32,40 @@ type Change struct {
 	Document   bsoncore.Document // nil removes
 	Add        []IndexKey        // keys that the new version has and the old had not
 	Remove     []IndexKey        // the other way round
+
+	// What change streams tell beside the document.
+	Kind ChangeKind
+	Note bsoncore.Document // of a removal the _id, of an update what it did
+
+	Images bool              // the collection keeps images of its documents
+	Before bsoncore.Document // the image before the change
 }
+
+// hasImages is the bit beside the kind.
+const hasImages = 1 << 6
+
+func (c *Change) kindByte() byte {
+	if c.Images {
+		return byte(c.Kind) | hasImages
+	}
+	return byte(c.Kind)
+}
+
+func (c *Change) setKind(b int) {
+	c.Kind, c.Images = ChangeKind(b&^hasImages), b&hasImages != 0
+}
+
+// ChangeKind is what happened to a document.
+type ChangeKind byte
+
+// The kinds of changes. A document that an entry makes and removes again is in no
+// change.
+const (
+	Inserted ChangeKind = iota
+	Updated
+	Replaced
+	Removed
+)
 
 // IndexKey is one key of a document in one index.
 type IndexKey struct {
@@ -84,7 +119,7 @@ func decodeCollection(b []byte) (*Collection, error) {
 }
 
 // effectsVersion is the first byte of encoded effects.
-const effectsVersion = 1
+const effectsVersion = 2
 
 // Encode writes the effects as an entry's data.
 func (e *Effects) Encode() ([]byte, error) {
@@ -114,6 +149,9 @@ func (e *Effects) Encode() ([]byte, error) {
 		text(c.Document)
 		keys(c.Add)
 		keys(c.Remove)
+		b = append(b, c.kindByte())
+		text(c.Note)
+		text(c.Before)
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Sessions)))
 	for _, s := range e.Sessions {
@@ -135,6 +173,10 @@ func (e *Effects) Encode() ([]byte, error) {
 		b = binary.AppendUvarint(b, uint64(x.Index))
 		text(x.Key)
 		text(x.Document)
+	}
+	b = binary.AppendUvarint(b, uint64(len(e.Notices)))
+	for _, n := range e.Notices {
+		text(n)
 	}
 	return b, nil
 }
@@ -207,6 +249,13 @@ func DecodeEffects(b []byte) (*Effects, error) {
 			c.Document = doc
 		}
 		c.Add, c.Remove = d.keys(), d.keys()
+		c.setKind(d.count())
+		if note := d.text(); len(note) > 0 {
+			c.Note = note
+		}
+		if before := d.text(); len(before) > 0 {
+			c.Before = before
+		}
 		e.Changes = append(e.Changes, c)
 	}
 	for range d.many() {
@@ -226,6 +275,9 @@ func DecodeEffects(b []byte) (*Effects, error) {
 	e.Drop, e.DropIndexes = d.ids(), d.ids()
 	for range d.many() {
 		e.Entries = append(e.Entries, Entry{uint32(d.count()), d.text(), d.text()})
+	}
+	for range d.many() {
+		e.Notices = append(e.Notices, d.text())
 	}
 	if d.err != nil {
 		return nil, d.err

@@ -17,6 +17,7 @@
 //	'i' index(4) index-key document-key ^timestamp(8)  →  kind(1) document-key
 //	'c' collection(4)  →  the collection, BSON
 //	's' session id  →  the session's record
+//	'e' timestamp(8)  →  the entry's events, see History
 //
 // Numbers are big-endian and timestamps inverted, so that a scan meets a
 // document's versions together and the newest first. Document and index keys are
@@ -73,6 +74,7 @@ type Store struct {
 	pins    map[*Pin]uint64
 	trash   []old
 	horizon uint64 // what Sweep has been through
+	past    past
 }
 
 // old is a version that a newer one has replaced.
@@ -83,7 +85,7 @@ type old struct {
 
 // New reads the catalogue of the database, which may be empty.
 func New(db *pebble.DB, visible uint64) (*Store, error) {
-	s := &Store{db: db, pins: map[*Pin]uint64{}}
+	s := &Store{db: db, pins: map[*Pin]uint64{}, past: past{limit: DefaultHistory}}
 	c, err := readCatalogue(db)
 	if err != nil {
 		return nil, err
@@ -91,7 +93,7 @@ func New(db *pebble.DB, visible uint64) (*Store, error) {
 	s.catalogue.Store(c)
 	s.next = c
 	s.visible.Store(visible)
-	return s, nil
+	return s, s.readHistory()
 }
 
 // Catalogue is the collections that are visible now. It must not be changed.
@@ -135,6 +137,9 @@ func (s *Store) Apply(b *pebble.Batch, stamp uint64, e *Effects) error {
 		if err := b.Set(append([]byte{sessions}, r.ID...), r.Record, nil); err != nil {
 			return err
 		}
+	}
+	if err := s.record(b, stamp, e); err != nil {
+		return err
 	}
 	return s.applyCatalogue(b, stamp, e)
 }
@@ -313,6 +318,9 @@ func (s *Store) Sweep(horizon uint64) (int, error) {
 			return n, err
 		}
 	}
+	if err := s.trimHistory(b); err != nil {
+		return n, err
+	}
 	return n, b.Commit(pebble.NoSync)
 }
 
@@ -341,7 +349,7 @@ func (s *Store) sweepKey(b *pebble.Batch, t old) error {
 	return it.Error()
 }
 
-var stateKinds = []byte{documents, indexes, catalogues, sessions}
+var stateKinds = []byte{documents, indexes, catalogues, sessions, history}
 
 // Snapshot is the whole state as bytes: length-prefixed keys and values.
 func (s *Store) Snapshot() ([]byte, error) {
@@ -383,6 +391,7 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 	}
 	stamp, rest := binary.BigEndian.Uint64(snapshot), snapshot[8:]
 	next := newCatalogue()
+	var events past
 	part := func() ([]byte, error) {
 		n, w := binary.Uvarint(rest)
 		if w <= 0 || n > uint64(len(rest)-w) {
@@ -411,6 +420,9 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 			}
 			next.put(c)
 		}
+		if key[0] == history {
+			events.note(key, value)
+		}
 		if err := b.Set(key, value, nil); err != nil {
 			return err
 		}
@@ -420,6 +432,8 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 	s.trash = nil
 	// What the other member had swept is not known; nothing older is promised.
 	s.horizon = max(s.horizon, stamp)
+	events.limit = s.past.limit
+	s.past = events
 	s.mu.Unlock()
 	return nil
 }

@@ -15,18 +15,18 @@ type Accumulator interface {
 
 // accumulators lists those of one argument. $count, $top and the N family are
 // parsed by ParseAccumulator.
-var accumulators = map[string]func() Accumulator{
-	"$sum":          func() Accumulator { return &sum{} },
-	"$avg":          func() Accumulator { return &avg{} },
-	"$min":          func() Accumulator { return &extreme{sign: 1} },
-	"$max":          func() Accumulator { return &extreme{sign: -1} },
-	"$first":        func() Accumulator { return &edge{} },
-	"$last":         func() Accumulator { return &edge{last: true} },
-	"$push":         func() Accumulator { return &push{} },
-	"$addToSet":     func() Accumulator { return &addToSet{} },
-	"$mergeObjects": func() Accumulator { return &merged{} },
-	"$stdDevPop":    func() Accumulator { return &stdDev{} },
-	"$stdDevSamp":   func() Accumulator { return &stdDev{sample: true} },
+var accumulators = map[string]func(by *value.Collation) Accumulator{
+	"$sum":          func(*value.Collation) Accumulator { return &sum{} },
+	"$avg":          func(*value.Collation) Accumulator { return &avg{} },
+	"$min":          func(by *value.Collation) Accumulator { return &extreme{sign: 1, by: by} },
+	"$max":          func(by *value.Collation) Accumulator { return &extreme{sign: -1, by: by} },
+	"$first":        func(*value.Collation) Accumulator { return &edge{} },
+	"$last":         func(*value.Collation) Accumulator { return &edge{last: true} },
+	"$push":         func(*value.Collation) Accumulator { return &push{} },
+	"$addToSet":     func(by *value.Collation) Accumulator { return &addToSet{set{by: by}} },
+	"$mergeObjects": func(*value.Collation) Accumulator { return &merged{} },
+	"$stdDevPop":    func(*value.Collation) Accumulator { return &stdDev{} },
+	"$stdDevSamp":   func(*value.Collation) Accumulator { return &stdDev{sample: true} },
 }
 
 // sum adds numbers and passes over all else. Integers stay integers until a long
@@ -131,6 +131,7 @@ func (a *avg) Result() Value {
 // extreme is $min (sign 1) or $max (-1); null and missing do not take part.
 type extreme struct {
 	sign int
+	by   *value.Collation
 	best Value
 }
 
@@ -138,7 +139,7 @@ func (x *extreme) Add(v Value) error {
 	if value.IsNullish(v) {
 		return nil
 	}
-	if value.IsMissing(x.best) || x.sign*value.Compare(v, x.best) < 0 {
+	if value.IsMissing(x.best) || x.sign*x.by.Compare(v, x.best) < 0 {
 		x.best = v
 	}
 	return nil
@@ -237,7 +238,7 @@ func parseAccumulatorExpr(name string, arg Value, vars *Vars) (*Expr, error) {
 		return nil, err
 	}
 	return &Expr{eval: func(e *env) (Value, error) {
-		acc := accumulators[name]()
+		acc := accumulators[name](vars.Collation())
 		for _, x := range args {
 			v, err := x.eval(e)
 			if err != nil {
@@ -285,9 +286,14 @@ func ParseAccumulator(field string, v Value, vars *Vars) (*Grouping, error) {
 		if !value.IsDocument(arg) || value.Len(arg.Data) != 0 {
 			return nil, value.Errorf(value.TypeMismatch, "$count takes no arguments, i.e. $count:{}")
 		}
-		return &Grouping{literal(value.Int32(1)), accumulators["$sum"]}, nil
+		return &Grouping{literal(value.Int32(1)), func() Accumulator { return &sum{} }}, nil
 	}
 	if f, ok := nFamily[name]; ok {
+		if name == "$minN" || name == "$maxN" {
+			if err := checkCollated(name, givesCompared, vars); err != nil {
+				return nil, err
+			}
+		}
 		return parseN(name, arg, f, vars)
 	}
 	if f, ok := topFamily[name]; ok {
@@ -310,7 +316,7 @@ func ParseAccumulator(field string, v Value, vars *Vars) (*Grouping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Grouping{x, fresh}, nil
+	return &Grouping{x, func() Accumulator { return fresh(vars.Collation()) }}, nil
 }
 
 var nFamily = map[string]func(namedArgs) (Value, error){"$firstN": firstN, "$lastN": lastN, "$minN": minN, "$maxN": maxN}
@@ -378,7 +384,7 @@ func parseTop(name string, arg Value, bottom, many bool, vars *Vars) (*Grouping,
 			return nil, err
 		}
 	}
-	order, err := ParseOrder(raw["sortBy"])
+	order, err := ParseOrder(raw["sortBy"], vars.Collation())
 	if err != nil {
 		return nil, err
 	}

@@ -220,7 +220,7 @@ func parseSortArray(name string, arg Value, vars *Vars) (*Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	order, err := ParseOrder(raw["sortBy"])
+	order, err := ParseOrder(raw["sortBy"], vars.Collation())
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +243,7 @@ func parseSortArray(name string, arg Value, vars *Vars) (*Expr, error) {
 // Order sorts the elements of an array: by themselves, or by fields of theirs.
 type Order struct {
 	whole int // not 0: by the whole element, in this direction
+	by    *value.Collation
 	parts []orderPart
 }
 
@@ -251,13 +252,13 @@ type orderPart struct {
 	desc bool
 }
 
-// ParseOrder parses 1, -1 or {field: 1, …}. Error: 2.
-func ParseOrder(v Value) (*Order, error) {
+// ParseOrder parses 1, -1 or {field: 1, …}, with strings in the order by. Error: 2.
+func ParseOrder(v Value, by *value.Collation) (*Order, error) {
 	if !value.IsDocument(v) {
 		dir, err := direction(v)
-		return &Order{whole: dir}, err
+		return &Order{whole: dir, by: by}, err
 	}
-	o := &Order{}
+	o := &Order{by: by}
 	for k, d := range value.Fields(v.Data) {
 		if k == "" {
 			return nil, value.Errorf(value.BadValue, "The sort pattern contains an empty field name")
@@ -292,10 +293,10 @@ func (o *Order) Sort(items []Value) {
 
 func (o *Order) compare(a, b Value) int {
 	if o.whole != 0 {
-		return o.whole * value.Compare(a, b)
+		return o.whole * o.by.Compare(a, b)
 	}
 	for _, p := range o.parts {
-		c := value.Compare(orNull(Walk(a, p.path)), orNull(Walk(b, p.path)))
+		c := o.by.Compare(orNull(Walk(a, p.path)), orNull(Walk(b, p.path)))
 		if p.desc {
 			c = -c
 		}

@@ -3,7 +3,7 @@ package expr
 import "github.com/assaylab/assay/replset/query/value"
 
 func comparison(holds func(c int) bool) operator {
-	return two(func(a, b Value) (Value, error) { return value.Bool(holds(value.Compare(a, b))), nil })
+	return two(func(a, b Value) (Value, error) { return value.Bool(holds(value.Compare(a, b))), nil }).ordered(comparesOnly)
 }
 
 func cmp(a, b Value) (Value, error) {

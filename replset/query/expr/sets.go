@@ -4,12 +4,13 @@ import "github.com/assaylab/assay/replset/query/value"
 
 // set is the distinct elements of an array, in order of first appearance.
 type set struct {
+	by    *value.Collation
 	keys  map[string]bool
 	items []Value
 }
 
 func (s *set) add(v Value) {
-	k := string(value.KeyOf(v))
+	k := string(s.by.KeyOf(v))
 	if s.keys == nil {
 		s.keys = map[string]bool{}
 	}
@@ -19,7 +20,7 @@ func (s *set) add(v Value) {
 	}
 }
 
-func (s *set) has(v Value) bool { return s.keys[string(value.KeyOf(v))] }
+func (s *set) has(v Value) bool { return s.keys[string(s.by.KeyOf(v))] }
 
 func setOf(array Value) *set {
 	s := &set{}

@@ -9,12 +9,45 @@ type Value = value.Value
 type operator struct {
 	lo, hi int // number of arguments; hi < 0: no limit
 	apply  func(args []Value) (Value, error)
+	order  collating
+}
+
+// collating is what an operator does with the order of strings.
+type collating int
+
+const (
+	ignoresOrder collating = iota
+	// comparesOnly: the result has nothing of the arguments in it, so that they can be
+	// folded.
+	comparesOnly
+	// givesCompared: which argument is the result depends on the order.
+	givesCompared
+)
+
+// ordered marks an operator that compares.
+func (op operator) ordered(how collating) operator {
+	op.order = how
+	return op
+}
+
+func checkCollated(name string, how collating, vars *Vars) error {
+	if how == givesCompared && vars.Collation() != nil {
+		return value.Errorf(value.NotImplemented, "%s is not supported with a collation", name)
+	}
+	return nil
 }
 
 func (op operator) parse(name string, arg Value, vars *Vars) (*Expr, error) {
 	args, err := parseArgs(name, arg, vars, op.lo, op.hi)
 	if err != nil {
 		return nil, err
+	}
+	if err := checkCollated(name, op.order, vars); err != nil {
+		return nil, err
+	}
+	by := vars.Collation()
+	if op.order != comparesOnly {
+		by = nil
 	}
 	return &Expr{eval: func(e *env) (Value, error) {
 		vals := make([]Value, len(args))
@@ -23,27 +56,31 @@ func (op operator) parse(name string, arg Value, vars *Vars) (*Expr, error) {
 			if err != nil {
 				return value.Missing, err
 			}
-			vals[i] = v
+			vals[i] = by.Fold(v)
 		}
 		return op.apply(vals)
 	}}, nil
 }
 
 func one(f func(Value) (Value, error)) operator {
-	return operator{1, 1, func(a []Value) (Value, error) { return f(a[0]) }}
+	return operator{lo: 1, hi: 1, apply: func(a []Value) (Value, error) { return f(a[0]) }}
 }
 
 func two(f func(a, b Value) (Value, error)) operator {
-	return operator{2, 2, func(a []Value) (Value, error) { return f(a[0], a[1]) }}
+	return operator{lo: 2, hi: 2, apply: func(a []Value) (Value, error) { return f(a[0], a[1]) }}
 }
 
-func many(f func(args []Value) (Value, error)) operator { return operator{0, -1, f} }
+func many(f func(args []Value) (Value, error)) operator { return between(0, -1, f) }
+
+func between(lo, hi int, f func(args []Value) (Value, error)) operator {
+	return operator{lo: lo, hi: hi, apply: f}
+}
 
 // eager lists the operators with positional arguments.
 var eager = map[string]operator{
 	// arithmetic
 	"$add": many(add), "$subtract": two(subtract), "$multiply": many(multiply), "$divide": two(divide), "$mod": two(mod),
-	"$abs": one(abs), "$ceil": one(ceil), "$floor": one(floor), "$round": {1, 2, round}, "$trunc": {1, 2, trunc},
+	"$abs": one(abs), "$ceil": one(ceil), "$floor": one(floor), "$round": between(1, 2, round), "$trunc": between(1, 2, trunc),
 	"$pow": two(pow), "$sqrt": one(sqrt), "$exp": one(exp), "$ln": one(ln), "$log": two(logBase), "$log10": one(log10),
 	"$bitAnd": many(bitAnd), "$bitOr": many(bitOr), "$bitXor": many(bitXor), "$bitNot": one(bitNot),
 	"$sin": trig("$sin"), "$cos": trig("$cos"), "$tan": trig("$tan"), "$asin": trig("$asin"), "$acos": trig("$acos"), "$atan": trig("$atan"),
@@ -53,20 +90,21 @@ var eager = map[string]operator{
 	"$eq": comparison(func(c int) bool { return c == 0 }), "$ne": comparison(func(c int) bool { return c != 0 }),
 	"$gt": comparison(func(c int) bool { return c > 0 }), "$gte": comparison(func(c int) bool { return c >= 0 }),
 	"$lt": comparison(func(c int) bool { return c < 0 }), "$lte": comparison(func(c int) bool { return c <= 0 }),
-	"$cmp": two(cmp), "$not": one(not),
+	"$cmp": two(cmp).ordered(comparesOnly), "$not": one(not),
 	// strings
 	"$concat": many(concat), "$toLower": one(toLower), "$toUpper": one(toUpper), "$strcasecmp": two(strcasecmp),
-	"$substr": {3, 3, substrBytes}, "$substrBytes": {3, 3, substrBytes}, "$substrCP": {3, 3, substrCP},
+	"$substr": between(3, 3, substrBytes), "$substrBytes": between(3, 3, substrBytes), "$substrCP": between(3, 3, substrCP),
 	"$split": two(split), "$strLenBytes": one(strLenBytes), "$strLenCP": one(strLenCP),
-	"$indexOfBytes": {2, 4, indexOfBytes}, "$indexOfCP": {2, 4, indexOfCP},
+	"$indexOfBytes": between(2, 4, indexOfBytes), "$indexOfCP": between(2, 4, indexOfCP),
 	// arrays
 	"$size": one(size), "$arrayElemAt": two(arrayElemAt), "$first": one(first), "$last": one(last),
-	"$concatArrays": many(concatArrays), "$slice": {2, 3, slice}, "$in": two(in), "$indexOfArray": {2, 4, indexOfArray},
-	"$range": {2, 3, rangeOf}, "$reverseArray": one(reverseArray), "$isArray": one(isArray),
+	"$concatArrays": many(concatArrays), "$slice": between(2, 3, slice), "$in": two(in).ordered(comparesOnly), "$indexOfArray": between(2, 4, indexOfArray).ordered(comparesOnly),
+	"$range": between(2, 3, rangeOf), "$reverseArray": one(reverseArray), "$isArray": one(isArray),
 	"$arrayToObject": one(arrayToObject), "$objectToArray": one(objectToArray),
 	// sets
-	"$setEquals": {2, -1, setEquals}, "$setIntersection": many(setIntersection), "$setUnion": many(setUnion),
-	"$setDifference": two(setDifference), "$setIsSubset": two(setIsSubset),
+	"$setEquals": between(2, -1, setEquals).ordered(comparesOnly), "$setIsSubset": two(setIsSubset).ordered(comparesOnly),
+	"$setIntersection": many(setIntersection).ordered(givesCompared), "$setUnion": many(setUnion).ordered(givesCompared),
+	"$setDifference":   two(setDifference).ordered(givesCompared),
 	"$allElementsTrue": one(allElementsTrue), "$anyElementTrue": one(anyElementTrue),
 	// objects and types
 	"$mergeObjects": many(mergeObjects), "$type": one(typeOf), "$isNumber": one(isNumber),
@@ -97,6 +135,11 @@ func (op namedOperator) parse(name string, arg Value, vars *Vars) (*Expr, error)
 	raw, err := fields(name, arg, op.code, op.required, op.optional)
 	if err != nil {
 		return nil, err
+	}
+	if name == "$minN" || name == "$maxN" {
+		if err := checkCollated(name, givesCompared, vars); err != nil {
+			return nil, err
+		}
 	}
 	args := make(map[string]*Expr, len(raw))
 	for k, v := range raw {

@@ -82,7 +82,7 @@ func TestNamedOperatorsSurviveAnyArguments(t *testing.T) {
 func TestAccumulatorsSurviveAnyValues(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(accumulators)) {
 		rapid.Check(t, func(t *rapid.T) {
-			acc := accumulators[name]()
+			acc := accumulators[name](nil)
 			for range rapid.IntRange(0, 4).Draw(t, "count") {
 				if err := acc.Add(argument(t)); err != nil {
 					survives(t, name, value.Missing, err)
@@ -118,7 +118,7 @@ func TestTablesDoNotOverlap(t *testing.T) {
 func TestSumOfWholeNumbersIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.Int32(), 0, 20).Draw(t, "ints")
-		want, acc := int64(0), accumulators["$sum"]()
+		want, acc := int64(0), accumulators["$sum"](nil)
 		for _, i := range list {
 			want += int64(i)
 			if err := acc.Add(value.Int32(i)); err != nil {

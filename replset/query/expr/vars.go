@@ -16,6 +16,8 @@ type System struct {
 	ClusterTime struct{ T, I uint32 }
 	// Rand gives numbers in [0, 1). Nil makes $rand, $sampleRate and $sample errors.
 	Rand func() float64
+	// Collation is the order of strings; nil is by bytes.
+	Collation *value.Collation
 }
 
 // Vars are the variables in sight: the system's, and user variables, the innermost
@@ -63,6 +65,23 @@ func (vs *Vars) System() *System {
 	}
 	return vs.sys
 }
+
+// Collated are the same variables under another collation.
+func (vs *Vars) Collated(c *value.Collation) *Vars {
+	if vs.Collation() == c {
+		return vs
+	}
+	sys := *vs.System()
+	sys.Collation = c
+	out := &Vars{sys: &sys}
+	if vs != nil {
+		out.name, out.value, out.outer = vs.name, vs.value, vs.outer
+	}
+	return out
+}
+
+// Collation is the order of strings; nil is by bytes.
+func (vs *Vars) Collation() *value.Collation { return vs.System().Collation }
 
 func (vs *Vars) find(name string) (value.Value, bool) {
 	for v := vs; v != nil; v = v.outer {
