@@ -42,15 +42,7 @@ func (m *Member) StepDown(ctx context.Context) error {
 func (m *Member) StepUp(ctx context.Context) error {
 	for {
 		asked := m.node.Role()
-		var err error
-		switch asked.Leader {
-		case m.c.id(): // elected, and about to be ready
-		case 0:
-			err = m.node.Campaign(ctx)
-		default:
-			err = m.node.TakeOver(ctx)
-		}
-		if err != nil {
+		if err := m.node.TakeOver(ctx); err != nil {
 			return err
 		}
 		// An election moves the role several times. To stand again at each step would
