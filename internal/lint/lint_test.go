@@ -48,9 +48,12 @@ var imports = map[string][]string{
 	"replset/cli":       {"replset"},
 	"replset":           {"replset/..."},
 	"artrie/...":        {"artrie/..."},
+	"screening":         {"screening/tally", "internal/defect"},
+	"screening/tally":   {},
 
-	"internal/spawn": {},
-	"internal/lint":  {},
+	"internal/spawn":  {},
+	"internal/lint":   {},
+	"internal/defect": {},
 }
 
 // pure are the packages in which a result must depend on the arguments alone.
