@@ -63,6 +63,7 @@ type Trie struct {
 	checkpoint sync.Mutex
 	nodes      atomic.Pointer[image.Nodes] // of the current generation; nil before the first checkpoint
 	last, prev *image.Manifest
+	used       used
 
 	// evict is held by the evictor and through a compaction.
 	evict  sync.Mutex
@@ -132,6 +133,7 @@ func (t *Trie) load() error {
 		return err
 	}
 	v := &version{}
+	t.used = found.used
 	if found.manifest != nil {
 		m := found.manifest
 		t.last, t.prev = m, found.prev
