@@ -395,8 +395,38 @@ func FuzzDecode(f *testing.F) {
 		if _, err := Check(&n, src); err != nil {
 			return // well encoded, not canonical: the checker says so
 		}
-		if err := Scan(&n, "", src, func(k, v []byte) bool { return true }); err != nil {
+		// What the checker accepts can be read, edited and packed again.
+		m := dump(t, &n, "", src)
+		src.Fault = func(slot *Ref, stub Ref, _ string) (Ref, error) { return src.Read(stub) }
+		e := &Edit{ID: 1, Src: src}
+		left := len(m)
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if v, ok, err := Get(&n, k, src); !ok || err != nil || !bytes.Equal(v, m[k]) {
+				t.Fatalf("get %q: %q %v %v, want %q", k, v, ok, err, m[k])
+			}
+			if _, err := e.Put(&n, k+"/more", []byte("x"), true); err != nil {
+				t.Fatal(err)
+			}
+			if removed, err := e.Delete(&n, k); !removed || err != nil {
+				t.Fatalf("delete %q: %v %v", k, removed, err)
+			}
+			if left--; left < len(m)-20 {
+				break
+			}
+		}
+		if _, err := Check(&n, src); err != nil {
+			t.Fatalf("after edits: %v", err)
+		}
+		var last []byte
+		p := &Packer{Gen: 2, All: true, Src: src, Write: func(b []byte) (uint64, error) {
+			last = bytes.Clone(b)
+			return Word(2, 64, len(b)), nil
+		}}
+		if _, err := p.Pack(&n); err != nil {
 			t.Fatal(err)
+		}
+		if _, err := Decode(last, 2, nil); err != nil {
+			t.Fatalf("packed again: %v", err)
 		}
 	})
 }
