@@ -552,6 +552,66 @@ func TestBitFlipsAndTruncations(t *testing.T) {
 	t.Logf("%d damages reported, %d harmless", reported, harmless)
 }
 
+// TestDamageAfterAKill damages the files of a store that was not closed: it is reported,
+// or at most the very last write is lost, which nothing proves to have been synced (L5).
+func TestDamageAfterAKill(t *testing.T) {
+	steps, states := script()
+	fs := crashfs.New()
+	s := open(t, fs, arrangement{})
+	for _, st := range steps {
+		if st.what == "checkpoint" {
+			if _, err := s.Checkpoint(); err != nil {
+				t.Fatal(err)
+			}
+		} else if len(st.more) > 0 || st.what == "put" || st.what == "delete" {
+			if err := st.apply(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fs.Crash()
+	_ = s.Close() // it was killed
+	want, before := states[len(states)-1], states[len(states)-2]
+	image := fs.Image(crashfs.LoseNone, nil)
+	names, err := image.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stride := 41
+	if long() {
+		stride = 1
+	}
+	reported, harmless, tail := 0, 0, 0
+	try := func(name string, at int, b []byte) {
+		damaged := image.Image(crashfs.LoseNone, nil)
+		damaged.Replace("db/"+name, b)
+		got, err := readAll(damaged)
+		switch {
+		case err == nil && equal(got, want):
+			harmless++
+		case err == nil && equal(got, before):
+			tail++
+		case errors.Is(err, ErrDamaged):
+			reported++
+		default:
+			t.Fatalf("%s damaged at byte %d: read %d keys of %d, error %v", name, at, len(got), len(want), err)
+		}
+	}
+	for _, name := range names {
+		b := image.Contents("db/" + name)
+		for at := 0; at < len(b); at += stride {
+			b[at] ^= 1 << (at % 8)
+			try(name, at, b)
+			b[at] ^= 1 << (at % 8)
+			try(name, at, b[:at:at])
+		}
+	}
+	if reported < 50 || harmless < 20 || tail == 0 {
+		t.Errorf("%d damages reported, %d harmless, %d took the last write: too few to mean anything", reported, harmless, tail)
+	}
+	t.Logf("%d damages reported, %d harmless, %d took the last write", reported, harmless, tail)
+}
+
 // readAll opens a store and reads everything, as a program would.
 func readAll(fs fsys.FS) (got map[string][]byte, err error) {
 	s, err := Open("db", arrangement{}.options(fs))
