@@ -105,7 +105,10 @@ func (s *Set) reserve() error {
 }
 
 func (s *Set) startAll() error {
-	c := s.o.config()
+	c, err := s.o.config()
+	if err != nil {
+		return err
+	}
 	c.Token = link.NewToken()
 	for _, m := range s.members {
 		c.Hosts, c.Peers = append(c.Hosts, m.addr), append(c.Peers, m.peer)
@@ -163,12 +166,19 @@ func Start(t T, o Options) *Set {
 
 // URI is the connection string of the set.
 func (s *Set) URI() string {
-	return "mongodb://" + strings.Join(s.hosts(), ",") + "/?replicaSet=" + s.o.Name
+	return "mongodb://" + strings.Join(s.hosts(), ",") + "/?replicaSet=" + s.o.Name + s.tls()
+}
+
+func (s *Set) tls() string {
+	if s.o.TLS != nil {
+		return "&tls=true"
+	}
+	return ""
 }
 
 // MemberURI is the connection string of one member alone.
 func (s *Set) MemberURI(i int) string {
-	return "mongodb://" + s.members[i].addr + "/?directConnection=true"
+	return "mongodb://" + s.members[i].addr + "/?directConnection=true" + s.tls()
 }
 
 func (s *Set) hosts() []string {

@@ -6,6 +6,7 @@ package member
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -36,6 +37,9 @@ type Config struct {
 	ElectionTicks, HeartbeatTicks int
 	NoSync                        bool
 	Server                        server.Options
+
+	TLS       *tls.Config `json:"-"` // for clients
+	PackedTLS *PackedTLS  // the same, where TLS could not be sent
 
 	Faults Faults // when it starts
 }
@@ -71,6 +75,12 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 			err = fmt.Errorf("member %d: %w", c.Index, errors.Join(err, m.Close()))
 		}
 	}()
+	clientTLS := c.TLS
+	if clientTLS == nil && c.PackedTLS != nil {
+		if clientTLS, err = c.PackedTLS.unpack(); err != nil {
+			return nil, err
+		}
+	}
 	if m.listener, err = net.Listen("tcp", c.Hosts[c.Index]); err != nil {
 		return nil, err
 	}
@@ -101,7 +111,7 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	}
 	m.group.Go(m.watch)
 	m.inbox.node.Store(m.node)
-	m.server.Serve(m.listener)
+	m.server.Serve(m.listener, clientTLS)
 	return m, nil
 }
 
