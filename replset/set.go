@@ -45,7 +45,10 @@ type Set struct {
 
 // New starts a set. It returns when a primary takes writes and every member tells
 // clients the same; ctx bounds the wait, and the error says which member lacks what.
-func New(ctx context.Context, o Options) (_ *Set, err error) {
+func New(ctx context.Context, o Options) (*Set, error) { return newSet(ctx, o, 0) }
+
+// newSet has the port of the first member's link too, 0 is any.
+func newSet(ctx context.Context, o Options, linkPort int) (_ *Set, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -69,7 +72,7 @@ func New(ctx context.Context, o Options) (_ *Set, err error) {
 			return nil, err
 		}
 	}
-	if err := s.reserve(); err != nil {
+	if err := s.reserve(linkPort); err != nil {
 		return nil, err
 	}
 	if err := s.startAll(); err != nil {
@@ -85,7 +88,7 @@ func New(ctx context.Context, o Options) (_ *Set, err error) {
 
 // reserve takes the addresses of all members before the first one starts: an
 // address that was given out stays taken.
-func (s *Set) reserve() error {
+func (s *Set) reserve(linkPort int) error {
 	for i := range s.o.Members {
 		m := &slot{}
 		s.members = append(s.members, m)
@@ -97,9 +100,10 @@ func (s *Set) reserve() error {
 		if m.addrKept, m.addr, err = reserve(s.o.Host, port); err != nil {
 			return err
 		}
-		if m.peerKept, m.peer, err = reserve("127.0.0.1", 0); err != nil {
+		if m.peerKept, m.peer, err = reserve("127.0.0.1", linkPort); err != nil {
 			return err
 		}
+		linkPort = 0
 	}
 	return nil
 }
