@@ -1,12 +1,13 @@
 # make demo   the main job: an experiment on real commands, to its verdict page
 # make test   all tests; the long forms are named in the README
+# make models every state of the protocol models, with spin
 GO ?= go
 TESTFLAGS ?=
 
 # What make test also runs under the race detector; make race runs everything.
 CONCURRENT = ./internal/spawn ./lab/trial ./replset/consensus ./replset/link
 
-.PHONY: demo test race bench lint fmt
+.PHONY: demo test models race bench lint fmt
 
 demo:
 	$(GO) run ./cmd/assay run examples/compressors/compressors.yaml
@@ -15,6 +16,9 @@ test:
 	$(GO) vet ./...
 	$(GO) test $(TESTFLAGS) ./...
 	$(GO) test -race $(TESTFLAGS) $(CONCURRENT)
+
+models:
+	$(GO) run ./models
 
 race:
 	$(GO) test -race $(TESTFLAGS) ./lab/... ./internal/... ./replset/... ./artrie/...

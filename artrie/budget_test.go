@@ -60,7 +60,7 @@ func TestBudgetHolds(t *testing.T) {
 				t.Errorf("only %d faults: the budget was not felt", st.Faults)
 			}
 			weight := radix.Weigh(loadRef(&s.version.Load().root))
-			if drift := s.resident.Load() - weight; drift > weight/4 || drift < -weight/10 {
+			if s.resident.Load() != weight {
 				t.Errorf("counts %d bytes, the tree weighs %d", s.resident.Load(), weight)
 			}
 			n := 0

@@ -29,8 +29,9 @@ func (t *Trie) commitCAS(op *operation) {
 		return
 	}
 	if t.opt.MemoryBudget > 0 {
-		t.apply.RLock() // the evictor counts what it frees in the current version
-		defer t.apply.RUnlock()
+		// What a lost swap has fetched would be counted and not reachable (B1).
+		t.apply.Lock()
+		defer t.apply.Unlock()
 	}
 	for {
 		old := t.version.Load()

@@ -49,14 +49,7 @@ func check(dir string, fs fsys.FS, rep *CheckReport) error {
 		return err
 	}
 	rep.PassedOver = why
-	src := &radix.Source{Read: readStub}
-	src.Fault = func(slot *radix.Ref, stub radix.Ref, _ string) (radix.Ref, error) {
-		p, err := readStub(stub)
-		if err == nil {
-			*slot = p
-		}
-		return p, err
-	}
+	src := coldSource()
 	var root radix.Ref
 	if m := found.manifest; m != nil {
 		rep.Checkpoint, rep.Covered = m.Number, m.Covered
@@ -79,6 +72,17 @@ func check(dir string, fs fsys.FS, rep *CheckReport) error {
 	}
 	rep.Keys, err = radix.Check(&root, src)
 	return err
+}
+
+// coldSource is the source of a reader that is alone with the folder.
+func coldSource() *radix.Source {
+	return &radix.Source{Read: readStub, Fault: func(slot *radix.Ref, stub radix.Ref, _ string) (radix.Ref, error) {
+		p, err := readStub(stub)
+		if err == nil {
+			*slot = p
+		}
+		return p, err
+	}}
 }
 
 func readStub(stub radix.Ref) (radix.Ref, error) {

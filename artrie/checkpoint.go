@@ -81,15 +81,14 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 			return err
 		}
 	}
-	next := image.Manifest{Number: 1, Gen: 1, Covered: stats.Covered, Keys: v.keys}
+	next := image.Manifest{Number: t.used.number + 1, Covered: stats.Covered, Keys: v.keys}
 	if t.last != nil {
-		next.Number, next.Gen = t.last.Number+1, t.last.Gen
+		next.Gen = t.last.Gen
 	}
 	logBytes, wasDirty, wasLive := t.log.Bytes(), t.dirty.Swap(0), t.live.Load()
 	if stats.Full {
-		if nodes != nil {
-			next.Gen = nodes.Gen + 1
-		}
+		t.used.gen++
+		next.Gen = t.used.gen
 		if nodes, err = image.CreateNodes(t.fs, t.dir, next.Gen); err != nil {
 			return err
 		}
@@ -109,7 +108,7 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 	p.Commit()
 	t.nodes.Store(nodes)
 	t.nodeBytes.Store(next.End)
-	t.last, t.prev = &next, t.last
+	t.last, t.prev, t.used.number = &next, t.last, next.Number
 	t.logMark.Store(logBytes)
 	return nil
 }
@@ -177,7 +176,12 @@ type candidate struct {
 	manifest *image.Manifest
 	nodes    *image.Nodes
 	prev     *image.Manifest // the valid one before it, if there is one
+	used     used
 }
+
+// used are the highest numbers that any name in the folder has had. None is used
+// again: a crash may bring back the manifest of an earlier use (K6).
+type used struct{ number, gen uint64 }
 
 // newest finds the newest checkpoint whose manifest is valid and whose node file
 // is whole in length. why says what was wrong with newer ones. With none, the
@@ -187,6 +191,11 @@ func newest(fs fsys.FS, dir string) (c candidate, why, err error) {
 	if err != nil {
 		return c, nil, err
 	}
+	for _, name := range names {
+		n, _ := image.ManifestNumber(name)
+		gen, _ := image.NodesGen(name)
+		c.used = used{max(c.used.number, n), max(c.used.gen, gen)}
+	}
 	for i := len(names) - 1; i >= 0; i-- {
 		n, ok := image.ManifestNumber(names[i])
 		if !ok {
@@ -194,13 +203,14 @@ func newest(fs fsys.FS, dir string) (c candidate, why, err error) {
 		}
 		m, err := image.ReadManifest(fs, dir, n)
 		if err == nil {
+			c.used.gen = max(c.used.gen, m.Gen)
 			if c.manifest != nil {
 				c.prev = m
 				return c, why, nil
 			}
 			var nodes *image.Nodes
 			if nodes, err = image.OpenNodes(fs, dir, m.Gen, m.End); err == nil {
-				c = candidate{manifest: m, nodes: nodes}
+				c.manifest, c.nodes = m, nodes
 				continue
 			}
 		}

@@ -137,11 +137,11 @@ func (t *Trie) sweep(want int64, force bool) (freed int64, subtrees int, end boo
 		return 0, 0, true
 	}
 	t.cold.Store(true)
-	// With the tree standing still, what leaves it is what leaves memory; the swaps
-	// themselves would be right without (E2).
+	// With the tree standing still, what leaves it is what leaves memory (B1); the
+	// swaps themselves would be right without (E2).
 	if t.opt.Mode == Owned {
-		t.tree.RLock()
-		defer t.tree.RUnlock()
+		t.tree.Lock()
+		defer t.tree.Unlock()
 	} else {
 		t.apply.Lock()
 		defer t.apply.Unlock()

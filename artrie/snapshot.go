@@ -40,7 +40,7 @@ func (s *Snapshot) Get(key string) (val []byte, found bool, err error) {
 	if v == nil {
 		return nil, false, ErrClosed
 	}
-	val, found, err = radix.Get(&v.root, key, &s.t.src)
+	val, found, err = radix.Get(&v.root, key, &s.t.frozen)
 	if err != nil {
 		return nil, false, s.t.failed(err)
 	}

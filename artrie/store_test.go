@@ -198,8 +198,14 @@ func TestModel(t *testing.T) {
 					for k, v := range p.s.All() {
 						got[k] = v
 					}
-					if !equal(got, p.want) {
+					if !equal(got, p.want) || p.s.Len() != int64(len(p.want)) {
 						t.Fatal("a snapshot changed")
+					}
+					for k := range model {
+						want, had := p.want[k]
+						if v, ok, err := p.s.Get(k); err != nil || ok != had || !bytes.Equal(v, want) {
+							t.Fatalf("a snapshot gives %q for %q: %v %v, want %q %v", v, k, ok, err, want, had)
+						}
 					}
 				}
 			},

@@ -30,7 +30,9 @@ type Trie struct {
 	fs   *fsys.Counted
 	lock io.Closer
 	src  radix.Source // of readers
-	edit radix.Source // of edits, whose slots are those of the version to come
+
+	frozen radix.Source // of snapshots
+	edit   radix.Source // of edits, whose slots are those of the version to come
 
 	version atomic.Pointer[version]
 	closed  atomic.Bool
@@ -52,8 +54,8 @@ type Trie struct {
 	tree sync.RWMutex
 	// apply is held while an overlay's batch is applied, while a slice of it is
 	// evicted, and to leave a node where the current version has its stub. CAS
-	// committers share it.
-	apply     sync.RWMutex
+	// committers hold it too when there is a budget.
+	apply     sync.Mutex
 	edits     atomic.Uint64 // ids handed out
 	ownedEdit uint64        // the lasting edit of an owned store; guarded by tree
 	stripes   [256]sync.Mutex
@@ -63,6 +65,7 @@ type Trie struct {
 	checkpoint sync.Mutex
 	nodes      atomic.Pointer[image.Nodes] // of the current generation; nil before the first checkpoint
 	last, prev *image.Manifest
+	used       used
 
 	// evict is held by the evictor and through a compaction.
 	evict  sync.Mutex
@@ -100,6 +103,11 @@ func Open(dir string, opt *Options) (*Trie, error) {
 			t.src.Fault = t.faultCounted
 		}
 	}
+	t.frozen = t.src
+	if o.MemoryBudget > 0 && o.Mode == Owned {
+		// What a snapshot keeps may be in no other version, and would be counted (B1).
+		t.frozen.Fault = func(_ *radix.Ref, stub radix.Ref, _ string) (radix.Ref, error) { return t.read(stub) }
+	}
 	if err := t.fs.MkdirAll(dir); err != nil {
 		return nil, err
 	}
@@ -132,6 +140,7 @@ func (t *Trie) load() error {
 		return err
 	}
 	v := &version{}
+	t.used = found.used
 	if found.manifest != nil {
 		m := found.manifest
 		t.last, t.prev = m, found.prev

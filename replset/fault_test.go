@@ -1,10 +1,8 @@
 package replset_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -315,30 +313,6 @@ func TestAStepDownIsStreamed(t *testing.T) {
 		}
 	case <-ctx.Done():
 		t.Error("the client was told of no new primary")
-	}
-}
-
-func TestGarbageHurtsNobody(t *testing.T) {
-	s, c := start(t, replset.Options{})
-	ctx := within(t)
-	col := c.Database("db").Collection("c")
-	addr := s.MemberURI(s.Primary())[len("mongodb://"):]
-	addr = addr[:len(addr)-len("/?directConnection=true")]
-	for _, junk := range []string{"GET / HTTP/1.1\r\n\r\n", "\x10\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xff\x00\x00\x00", "\xff\xff\xff\x7f1234567890123", "\x20\x00\x00\x00half"} {
-		nc, err := net.Dial("tcp", addr)
-		must(t, err)
-		_, err = nc.Write([]byte(junk))
-		must(t, err)
-		must(t, nc.(*net.TCPConn).CloseWrite())
-		must(t, nc.SetReadDeadline(time.Now().Add(patience)))
-		if n, err := nc.Read(make([]byte, 1)); n > 0 || err == nil {
-			t.Errorf("%q was answered", junk)
-		} else if errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%q keeps its connection", junk)
-		}
-		must(t, nc.Close())
-		_, err = col.InsertOne(ctx, bson.M{"junk": junk})
-		must(t, err)
 	}
 }
 

@@ -1,8 +1,11 @@
 package replset
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +37,16 @@ type Options struct {
 	// RunMember. The members' kills and pauses are then SIGKILL and SIGSTOP. nil is
 	// members in this process.
 	Command []string
+
+	// Users are who may log in, by name, with their passwords; they are users of the
+	// database admin. With any, every command but the handshake needs a login
+	// (SCRAM-SHA-256). Passwords are kept as salted credentials only, and are not in
+	// URI. nil lets everybody in.
+	Users map[string]string
+	// TLS is what clients speak; nil is none. Of members as processes it may have
+	// certificates and versions only. Links between members, on loopback, are
+	// authenticated and not encrypted.
+	TLS *tls.Config
 
 	// NoSync answers writes before they are on disk. A kill then loses what it
 	// would not lose otherwise; a report of figures must say so.
@@ -73,14 +86,30 @@ func (o *Options) check() error {
 	if o.Port < 0 || o.Port+o.Members > 1<<16 {
 		return fmt.Errorf("replset: port %d; ports of %d members must fit below 65536", o.Port, o.Members)
 	}
+	if t := o.TLS; t != nil && len(t.Certificates) == 0 && t.GetCertificate == nil && t.GetConfigForClient == nil {
+		return errors.New("replset: TLS has no certificate")
+	}
 	return nil
 }
 
 // config is what all members have in common.
-func (o *Options) config() member.Config {
+func (o *Options) config() (member.Config, error) {
 	c := member.Config{
 		Name: o.Name, NoSync: o.NoSync,
 		Server: server.Options{LinearizableByWrite: o.LinearizableByWrite, TransactionLifetime: o.TransactionLifetime},
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Users)) {
+		u, err := server.NewUser(name, o.Users[name])
+		if err != nil {
+			return c, fmt.Errorf("replset: %w", err)
+		}
+		c.Server.Users = append(c.Server.Users, u)
+	}
+	if c.TLS = o.TLS; c.TLS != nil && o.Command != nil {
+		var err error
+		if c.PackedTLS, err = member.PackTLS(o.TLS); err != nil {
+			return c, fmt.Errorf("replset: TLS of members as processes: %w", err)
+		}
 	}
 	switch o.Timing {
 	case MongoDB:
@@ -92,5 +121,5 @@ func (o *Options) config() member.Config {
 		c.Tick, c.ElectionTicks, c.HeartbeatTicks = 15*time.Millisecond, 10, 1
 		c.Server.HeartbeatMillis, c.Server.LongestHello = 15, 500*time.Millisecond
 	}
-	return c
+	return c, nil
 }

@@ -45,7 +45,10 @@ type Set struct {
 
 // New starts a set. It returns when a primary takes writes and every member tells
 // clients the same; ctx bounds the wait, and the error says which member lacks what.
-func New(ctx context.Context, o Options) (_ *Set, err error) {
+func New(ctx context.Context, o Options) (*Set, error) { return newSet(ctx, o, 0) }
+
+// newSet has the port of the first member's link too, 0 is any.
+func newSet(ctx context.Context, o Options, linkPort int) (_ *Set, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -69,7 +72,7 @@ func New(ctx context.Context, o Options) (_ *Set, err error) {
 			return nil, err
 		}
 	}
-	if err := s.reserve(); err != nil {
+	if err := s.reserve(linkPort); err != nil {
 		return nil, err
 	}
 	if err := s.startAll(); err != nil {
@@ -85,7 +88,7 @@ func New(ctx context.Context, o Options) (_ *Set, err error) {
 
 // reserve takes the addresses of all members before the first one starts: an
 // address that was given out stays taken.
-func (s *Set) reserve() error {
+func (s *Set) reserve(linkPort int) error {
 	for i := range s.o.Members {
 		m := &slot{}
 		s.members = append(s.members, m)
@@ -97,15 +100,19 @@ func (s *Set) reserve() error {
 		if m.addrKept, m.addr, err = reserve(s.o.Host, port); err != nil {
 			return err
 		}
-		if m.peerKept, m.peer, err = reserve("127.0.0.1", 0); err != nil {
+		if m.peerKept, m.peer, err = reserve("127.0.0.1", linkPort); err != nil {
 			return err
 		}
+		linkPort = 0
 	}
 	return nil
 }
 
 func (s *Set) startAll() error {
-	c := s.o.config()
+	c, err := s.o.config()
+	if err != nil {
+		return err
+	}
 	c.Token = link.NewToken()
 	for _, m := range s.members {
 		c.Hosts, c.Peers = append(c.Hosts, m.addr), append(c.Peers, m.peer)
@@ -163,12 +170,19 @@ func Start(t T, o Options) *Set {
 
 // URI is the connection string of the set.
 func (s *Set) URI() string {
-	return "mongodb://" + strings.Join(s.hosts(), ",") + "/?replicaSet=" + s.o.Name
+	return "mongodb://" + strings.Join(s.hosts(), ",") + "/?replicaSet=" + s.o.Name + s.tls()
+}
+
+func (s *Set) tls() string {
+	if s.o.TLS != nil {
+		return "&tls=true"
+	}
+	return ""
 }
 
 // MemberURI is the connection string of one member alone.
 func (s *Set) MemberURI(i int) string {
-	return "mongodb://" + s.members[i].addr + "/?directConnection=true"
+	return "mongodb://" + s.members[i].addr + "/?directConnection=true" + s.tls()
 }
 
 func (s *Set) hosts() []string {

@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	trie "github.com/assaylab/assay/artrie/cli"
 	"github.com/assaylab/assay/lab/cli"
 	replset "github.com/assaylab/assay/replset/cli"
 	"github.com/assaylab/assay/studies"
 )
 
 func main() {
-	app := cli.App{Name: "assay", Studies: studies.All(), Extra: []*cobra.Command{replset.Command()}}
+	app := cli.App{Name: "assay", Studies: studies.All(), Extra: []*cobra.Command{replset.Command(), trie.Command()}}
 	os.Exit(app.Main())
 }

@@ -43,12 +43,14 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"build":    buildProgram,
 			"change":   change,
+			"damage":   damage,
 			"exitcode": exitcode,
 			"flip":     flip,
 			"orders":   orders,
 			"peak":     peak,
 			"signal":   sendSignal,
 			"status":   status,
+			"trie":     trieStore,
 			"waitfor":  waitfor,
 		},
 		Condition: func(cond string) (bool, error) {

@@ -33,7 +33,7 @@ var imports = map[string][]string{
 	"lab/flow":     {"lab/protocol", "lab/host", "lab/trial", "lab/check", "lab/ledger", "lab/analysis", "lab/gate", "lab/report", "internal/spawn"},
 	"lab/cli":      {"lab/..."},
 	"lab":          {"lab/..."},
-	"cmd/assay":    {"lab/...", "studies", "replset/cli"},
+	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli"},
 	"studies":      {"lab/flow", "studies/..."},
 	"examples/...": {"lab"},
 	"bench/...":    {"lab/...", "internal/...", "replset"},
@@ -50,6 +50,7 @@ var imports = map[string][]string{
 	"artrie/...":        {"artrie/..."},
 	"screening":         {"screening/tally", "internal/defect"},
 	"screening/tally":   {},
+	"models":            {},
 
 	"internal/spawn":  {},
 	"internal/lint":   {},

@@ -37,7 +37,9 @@ const (
 type App struct {
 	Name    string
 	Studies []*flow.Study
-	Extra   []*cobra.Command // verbs of the program's own
+	// Extra are verbs of the program's own. An error of theirs may have a method
+	// ExitStatus() int, which is then the status of the program.
+	Extra []*cobra.Command
 }
 
 // Main runs the program for this process and returns its exit status. A

@@ -1,6 +1,8 @@
 package link
 
 import (
+	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -79,4 +81,144 @@ func TestACutLosesAndHealsInOneDirection(t *testing.T) {
 	a.SetFault(2, Fault{})
 	a.Send(2, []byte("after"))
 	expect(t, got, "after")
+}
+
+// Nodes of two sets at each other's addresses hear nothing of each other.
+func TestStrangersAreNotHeard(t *testing.T) {
+	got := make(chan string, 100)
+	hear := func(_ uint64, msg []byte) { got <- string(msg) }
+	a, err := Listen(1, NewToken(), "127.0.0.1:0", hear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := Listen(2, NewToken(), "127.0.0.1:0", hear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	a.Connect(2, b.Addr())
+	b.Connect(1, a.Addr())
+	for range 10 {
+		a.Send(2, []byte("from a"))
+		b.Send(1, []byte("from b"))
+	}
+	nothing(t, got)
+}
+
+// Whoever has taken an address gets nothing but a random number, whatever it answers.
+func TestAnImpostorLearnsNothing(t *testing.T) {
+	for what, answer := range map[string]func(nonce []byte) []byte{
+		"nothing":          func([]byte) []byte { return nil },
+		"what it was sent": func(n []byte) []byte { return append(append([]byte(nil), n...), make([]byte, macSize)...) },
+		"a guess": func(n []byte) []byte {
+			return append(make([]byte, nonceSize), Token{}.mac("listener", n, make([]byte, nonceSize))...)
+		},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		n, err := Listen(1, NewToken(), "127.0.0.1:0", func(uint64, []byte) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		n.Connect(2, l.Addr().String())
+		n.Send(2, []byte("secret"))
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		nonce := make([]byte, nonceSize)
+		if _, err := io.ReadFull(c, nonce); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(answer(nonce)); err != nil {
+			t.Fatal(err)
+		}
+		if what == "nothing" {
+			if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if rest, _ := io.ReadAll(c); len(rest) > 0 {
+			t.Errorf("who answered %s was sent %q", what, rest)
+		}
+		c.Close()
+	}
+}
+
+// The messages of a greeting cannot be used again, on another connection or the other
+// way round.
+func TestAGreetingIsGoodForOneConnection(t *testing.T) {
+	got := make(chan string, 100)
+	token := NewToken()
+	b, err := Listen(2, token, "127.0.0.1:0", func(_ uint64, msg []byte) { got <- string(msg) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	b.Connect(1, b.Addr())
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", b.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	// As it should be, recorded.
+	var sent []byte
+	c := dial()
+	if err := token.introduce(&recorder{Conn: c, sent: &sent}, 1); err != nil {
+		t.Fatal(err)
+	}
+	hello := append([]byte{0, 0, 0, 5}, "hello"...)
+	if _, err := c.Write(hello); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, got, "hello")
+	// Once more.
+	c = dial()
+	if _, err := c.Write(append(sent, hello...)); err != nil {
+		t.Fatal(err)
+	}
+	if rest, _ := io.ReadAll(c); len(rest) > nonceSize+macSize {
+		t.Errorf("a greeting that was used again got %d bytes", len(rest))
+	}
+	// As another member than the one that it was made for.
+	c = dial()
+	other := &recorder{Conn: c, alter: func(b []byte) []byte {
+		if len(b) > nonceSize {
+			b[7] = 3
+		}
+		return b
+	}}
+	if err := token.introduce(other, 1); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.Write(hello)
+	if rest, _ := io.ReadAll(c); len(rest) > 0 {
+		t.Errorf("a greeting under another number got %d bytes", len(rest))
+	}
+	nothing(t, got)
+}
+
+// recorder keeps, and may alter, what is sent.
+type recorder struct {
+	net.Conn
+	sent  *[]byte
+	alter func([]byte) []byte
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.sent != nil {
+		*r.sent = append(*r.sent, b...)
+	}
+	if r.alter != nil {
+		b = r.alter(b)
+	}
+	return r.Conn.Write(b)
 }

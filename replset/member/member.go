@@ -6,6 +6,7 @@ package member
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -37,6 +38,9 @@ type Config struct {
 	NoSync                        bool
 	Server                        server.Options
 
+	TLS       *tls.Config `json:"-"` // for clients
+	PackedTLS *PackedTLS  // the same, where TLS could not be sent
+
 	Faults Faults // when it starts
 }
 
@@ -53,6 +57,8 @@ type Member struct {
 	server   *server.Server
 	node     *consensus.Node
 	db       *pebble.DB
+	fatal    fatal
+	space    *space
 	inbox    inbox
 	group    sync.WaitGroup
 
@@ -65,19 +71,25 @@ type Member struct {
 // Start makes a member run on the data that it has. onChange is called when its
 // role has changed; it must not block.
 func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
-	m := &Member{c: c, onChange: onChange, changed: NewEvent()}
+	m := &Member{c: c, onChange: onChange, changed: NewEvent(), space: &space{fs: fs, dir: c.Dir}}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("member %d: %w", c.Index, errors.Join(err, m.Close()))
 		}
 	}()
+	clientTLS := c.TLS
+	if clientTLS == nil && c.PackedTLS != nil {
+		if clientTLS, err = c.PackedTLS.unpack(); err != nil {
+			return nil, err
+		}
+	}
 	if m.listener, err = net.Listen("tcp", c.Hosts[c.Index]); err != nil {
 		return nil, err
 	}
 	if m.link, err = link.Listen(c.id(), c.Token, c.Peers[c.Index], m.inbox.receive); err != nil {
 		return nil, err
 	}
-	if m.db, err = openDB(c.Dir, fs); err != nil {
+	if m.db, err = openDB(c.Dir, fs, &m.fatal); err != nil {
 		return nil, err
 	}
 	st, err := store.New(m.db, 0)
@@ -100,8 +112,9 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 		return nil, err
 	}
 	m.group.Go(m.watch)
+	m.fatal.onFatal(func() { go m.node.Stop() })
 	m.inbox.node.Store(m.node)
-	m.server.Serve(m.listener)
+	m.server.Serve(m.listener, clientTLS)
 	return m, nil
 }
 
@@ -116,22 +129,6 @@ func (b *inbox) receive(_ uint64, msg []byte) {
 	}
 }
 
-type quiet struct{}
-
-func (quiet) Infof(string, ...any)      {}
-func (quiet) Errorf(string, ...any)     {}
-func (quiet) Fatalf(f string, v ...any) { panic(fmt.Sprintf("replset: storage: "+f, v...)) }
-
-func openDB(dir string, fs vfs.FS) (*pebble.DB, error) {
-	cache := pebble.NewCache(16 << 20)
-	defer cache.Unref()
-	db, err := pebble.Open(dir, &pebble.Options{Logger: quiet{}, Cache: cache, MemTableSize: 8 << 20, FS: fs})
-	if err != nil {
-		return nil, fmt.Errorf("its data: %w", err)
-	}
-	return db, nil
-}
-
 func (m *Member) onRole(r consensus.Role) {
 	m.server.SetRole(server.Role{Term: r.Term, Primary: int(r.Leader) - 1, Writable: r.Leader == m.c.id() && r.Ready})
 	m.changed.Fire()
@@ -142,7 +139,7 @@ func (m *Member) onRole(r consensus.Role) {
 // clients are told that there is no primary that this member knows of.
 func (m *Member) watch() {
 	<-m.node.Done()
-	if m.node.Err() != nil {
+	if m.Err() != nil {
 		m.server.SetRole(server.Role{Term: m.node.Role().Term, Primary: -1})
 	}
 	m.changed.Fire()
@@ -153,7 +150,12 @@ func (m *Member) watch() {
 func (m *Member) Role() server.Role { return m.server.Role() }
 
 // Err is why the member takes no part in the set any more, nil if it does.
-func (m *Member) Err() error { return m.node.Err() }
+func (m *Member) Err() error {
+	if err := m.fatal.err(); err != nil {
+		return err
+	}
+	return m.node.Err()
+}
 
 // Check compares indexes and documents and returns what disagrees.
 func (m *Member) Check(ctx context.Context) (faults []string, err error) { return m.server.Check(ctx) }
@@ -176,6 +178,9 @@ func (m *Member) forServer(st *store.Store) server.Member {
 	return server.Member{
 		SetName: m.c.Name, Hosts: m.c.Hosts, Self: m.c.Index, Store: st,
 		Begin: func(ctx context.Context, term uint64, data []byte) (func(context.Context) (server.Applied, error), error) {
+			if err := m.space.room(len(data)); err != nil {
+				return nil, err
+			}
 			p, err := m.node.Begin(ctx, term, data)
 			if err != nil {
 				return nil, translate(err)
@@ -220,10 +225,34 @@ func (m *Member) Close() error {
 	}
 	m.group.Wait()
 	if m.db != nil {
-		err = errors.Join(err, m.db.Close())
+		err = errors.Join(err, m.closeDB())
 		m.db = nil
 	}
 	return err
+}
+
+// brokenClose is how long storage that has failed may take to close: it may wait for
+// what its failure has left locked.
+const brokenClose = time.Second
+
+func (m *Member) closeDB() error {
+	if m.Err() == nil {
+		return m.db.Close()
+	}
+	done := make(chan struct{})
+	go func(db *pebble.DB) {
+		defer close(done)
+		// It says again what the member has failed with.
+		defer func() { _ = recover() }()
+		_ = db.Close()
+	}(m.db)
+	t := time.NewTimer(brokenClose)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+	return nil
 }
 
 // machine is the store as the agreement sees it.

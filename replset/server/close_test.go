@@ -76,7 +76,7 @@ func TestAClosingServerFreesNoLatch(t *testing.T) {
 	})
 	var group sync.WaitGroup
 	for range 4 {
-		group.Go(func() { s.dispatch(&conn{}, &wire.Request{Body: cmd, Database: "db"}) })
+		group.Go(func() { s.dispatch(&conn{ctx: s.ctx}, &wire.Request{Body: cmd, Database: "db"}) })
 	}
 	key := docLatch(1, documentKey(mustDoc(t, bson.M{"_id": 1})))
 	state := func() (held bool, waiting int) {

@@ -43,7 +43,7 @@ func cmdGetParameter(k *call) error {
 		k.out.AppendDocument("featureCompatibilityVersion", newDoc().AppendString("version", "7.0").Build())
 	})
 	show("enableTestCommands", func() { k.out.AppendBoolean("enableTestCommands", true) })
-	show("authenticationMechanisms", func() { k.out.AppendArray("authenticationMechanisms", emptyArray()) })
+	show("authenticationMechanisms", func() { k.out.AppendArray("authenticationMechanisms", textArray([]string{mechanism})) })
 	show("requireApiVersion", func() { k.out.AppendBoolean("requireApiVersion", false) })
 	show("transactionLifetimeLimitSeconds", func() {
 		k.out.AppendInt32("transactionLifetimeLimitSeconds", int32(k.s.o.TransactionLifetime.Seconds()))
@@ -59,7 +59,11 @@ func cmdSetParameter(k *call) error {
 }
 
 func cmdConnectionStatus(k *call) error {
-	auth := newDoc().AppendArray("authenticatedUsers", emptyArray()).AppendArray("authenticatedUserRoles", emptyArray())
+	users := emptyArray()
+	if k.conn.user != "" {
+		users = bsoncore.NewArrayBuilder().AppendDocument(newDoc().AppendString("user", k.conn.user).AppendString("db", "admin").Build()).Build()
+	}
+	auth := newDoc().AppendArray("authenticatedUsers", users).AppendArray("authenticatedUserRoles", emptyArray())
 	if k.boolean("showPrivileges", false) {
 		auth.AppendArray("authenticatedUserPrivileges", emptyArray())
 	}
@@ -123,7 +127,7 @@ func cmdListCommands(k *call) error {
 	list := newDoc()
 	for _, name := range names {
 		c := k.s.commands[name]
-		list.AppendDocument(name, newDoc().AppendBoolean("requiresAuth", false).AppendBoolean("secondaryOk", c.anywhere).AppendBoolean("adminOnly", c.admin).Build())
+		list.AppendDocument(name, newDoc().AppendBoolean("requiresAuth", !c.public).AppendBoolean("secondaryOk", c.anywhere).AppendBoolean("adminOnly", c.admin).Build())
 	}
 	k.out.AppendDocument("commands", list.Build())
 	return nil

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -19,7 +20,28 @@ func cmdHello(k *call) error {
 	role, counter := k.s.topology.version()
 	k.conn.streamSeen = counter
 	k.s.appendHello(k, role, counter)
-	return nil
+	if err := k.negotiate(); err != nil {
+		return err
+	}
+	return k.speculate()
+}
+
+// negotiate answers what a handshake asks for.
+func (k *call) negotiate() error {
+	if k.has("compression") {
+		var common []string
+		for v := range value.Elements(k.array("compression").Data) {
+			if name := value.Str(v); slices.Contains(wire.Compressors(), name) {
+				common = append(common, name)
+			}
+		}
+		k.out.AppendArray("compression", textArray(common))
+	}
+	// The same for every name: whether there is such a user is nobody's business.
+	if k.text("saslSupportedMechs") != "" && k.s.access != nil {
+		k.out.AppendArray("saslSupportedMechs", textArray([]string{mechanism}))
+	}
+	return k.err
 }
 
 // awaitTopology waits as the client asks until the member's role is another one
@@ -55,10 +77,10 @@ func (k *call) awaitTopology() error {
 	if most := k.s.o.LongestHello.Milliseconds(); most > 0 {
 		wait = min(wait, most)
 	}
-	ctx, cancel := deadline(k.s.ctx, max(1, wait))
+	ctx, cancel := deadline(k.conn.ctx, max(1, wait))
 	defer cancel()
 	k.s.topology.await(ctx, seen)
-	return k.s.ctx.Err()
+	return k.conn.ctx.Err()
 }
 
 func (s *Server) appendHello(k *call, role Role, counter int64) {

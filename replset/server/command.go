@@ -13,6 +13,7 @@ type command struct {
 	sections []string // that may come as document sequences
 	anyField bool     // of the handshake, which must tolerate what it does not know
 
+	public   bool // needs no login
 	admin    bool // only on the admin database
 	anywhere bool // on any member; others follow the read preference
 	write    bool // on the primary only, with a write concern
@@ -35,8 +36,11 @@ func (c *command) reads(k *call) bool { return c.read || k.inTxn }
 func commandTable() []*command {
 	return []*command{
 		// Handshake and diagnosis.
-		{name: "hello", aliases: []string{"isMaster", "ismaster"}, anyField: true, anywhere: true, run: cmdHello},
-		{name: "ping", anywhere: true, run: func(*call) error { return nil }},
+		{name: "hello", aliases: []string{"isMaster", "ismaster"}, public: true, anyField: true, anywhere: true, run: cmdHello},
+		{name: "ping", public: true, anywhere: true, run: func(*call) error { return nil }},
+		{name: "saslStart", fields: []string{"mechanism", "payload", "options", "autoAuthorize"}, public: true, anywhere: true, run: cmdSaslStart},
+		{name: "saslContinue", fields: []string{"conversationId", "payload"}, public: true, anywhere: true, run: cmdSaslContinue},
+		{name: "logout", public: true, anywhere: true, run: cmdLogout},
 		{name: "buildInfo", aliases: []string{"buildinfo"}, anywhere: true, run: cmdBuildInfo},
 		{name: "getParameter", fields: []string{"*", "allParameters", "featureCompatibilityVersion", "enableTestCommands", "authenticationMechanisms", "requireApiVersion", "transactionLifetimeLimitSeconds", "acceptApiVersion2", "mongodbServerVersion"}, admin: true, anywhere: true, run: cmdGetParameter},
 		{name: "setParameter", fields: []string{"transactionLifetimeLimitSeconds", "maxTransactionLockRequestTimeoutMillis"}, admin: true, anywhere: true, run: cmdSetParameter},

@@ -4,17 +4,29 @@ import (
 	"bufio"
 	"context"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/assaylab/assay/replset/wire"
 )
 
-// conn is one client's connection. It is used by its own goroutine alone.
+// conn is one client's connection. It is used by its own goroutine alone, but for
+// running.
 type conn struct {
 	id     int32
 	peer   string
 	app    string // client.application.name of the handshake
 	client document
+	user   string // who has logged in
+	login  *login // under way
+	logins int32
+
+	raw     net.Conn // beneath TLS
+	ctx     context.Context
+	cancel  context.CancelFunc // when the client has gone
+	running atomic.Int64       // number of the request that is being answered, 0 if none
+	request int64
+	seen    int64 // running, when interruptGone last looked
 
 	stream     bool  // a hello is being streamed
 	streamSeen int64 // the version that was sent last
@@ -25,11 +37,7 @@ const (
 	writeTimeout = time.Minute // a client that never reads loses its connection
 )
 
-func (s *Server) serve(nc net.Conn) {
-	s.mu.Lock()
-	s.connID++
-	c := &conn{id: s.connID, peer: nc.RemoteAddr().String()}
-	s.mu.Unlock()
+func (s *Server) serve(c *conn, nc net.Conn) {
 	in := bufio.NewReaderSize(nc, bufferSize)
 	for {
 		req, err := wire.Read(in)
@@ -41,6 +49,9 @@ func (s *Server) serve(nc net.Conn) {
 
 // answer runs a request and sends its answers; false ends the connection.
 func (s *Server) answer(c *conn, nc net.Conn, req *wire.Request) bool {
+	c.request++
+	c.running.Store(c.request)
+	defer c.running.Store(0)
 	responseTo := req.ID
 	c.stream = false
 	for {
@@ -65,6 +76,24 @@ func (s *Server) answer(c *conn, nc net.Conn, req *wire.Request) bool {
 			return true
 		}
 		c.stream, responseTo = true, id
+	}
+}
+
+// interruptGone ends commands that have been running for a while and whose client has
+// gone: it would wait for cursors, locks and concerns on nobody's behalf. While the
+// server is held nothing is heard of clients.
+func (s *Server) interruptGone() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holds > 0 {
+		return
+	}
+	for c := range s.conns {
+		running := c.running.Load()
+		if running != 0 && running == c.seen && gone(c.raw) {
+			c.cancel()
+		}
+		c.seen = running
 	}
 }
 

@@ -240,7 +240,7 @@ func cmdGetMore(k *call) error {
 		defer c.mu.Unlock()
 		return k.getMoreStream(c, n)
 	}
-	k.ctx, k.cancel = deadline(k.s.ctx, k.maxMS)
+	k.ctx, k.cancel = deadline(k.conn.ctx, k.maxMS)
 	if c.v != nil {
 		c.v.ctx = k.ctx
 	}

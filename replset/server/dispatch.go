@@ -53,7 +53,7 @@ type call struct {
 
 // dispatch runs one request. hangUp closes the connection without an answer.
 func (s *Server) dispatch(c *conn, req *wire.Request) (out document, more, hangUp bool) {
-	k := &call{s: s, conn: c, req: req, db: req.Database, name: req.Command(), number: -1, out: newDoc(), ctx: s.ctx, cancel: func() {}}
+	k := &call{s: s, conn: c, req: req, db: req.Database, name: req.Command(), number: -1, out: newDoc(), ctx: c.ctx, cancel: func() {}}
 	k.args = args{what: k.name, doc: req.Body}
 	k.role = s.topology.role()
 	err := k.safely()
@@ -82,6 +82,9 @@ func (k *call) safely() (err error) {
 	if err := k.validate(); err != nil {
 		return err
 	}
+	if k.s.access != nil && k.conn.user == "" && !k.cmd.public {
+		return errorf(codeUnauthorized, "Command %s requires authentication", k.cmd.name)
+	}
 	k.introduce()
 	point, err := k.s.points.check(k)
 	if err != nil {
@@ -104,6 +107,9 @@ func (k *call) safely() (err error) {
 // which everything else relies. The message itself was checked at the top level
 // only, so that this answers a client and not its connection.
 func (k *call) validate() error {
+	if k.req.TooDeep {
+		return errorf(15, "BSON nested deeper than the maximum of %d levels", wire.MaxNesting)
+	}
 	for _, v := range value.Fields(k.doc) {
 		if !value.IsDocument(v) && !value.IsArray(v) {
 			continue
@@ -164,7 +170,7 @@ func (k *call) prepare() error {
 		return errorf(322, "API version must be \"1\"")
 	}
 	if k.cmd.name != "hello" && k.cmd.name != "getMore" {
-		k.ctx, k.cancel = deadline(k.s.ctx, k.maxMS)
+		k.ctx, k.cancel = deadline(k.conn.ctx, k.maxMS)
 	}
 	k.refuse("help", "coordinator")
 	if d := k.document("$clusterTime"); d != nil {

@@ -70,6 +70,10 @@ const (
 	codeNotPrimaryOrSec    = 13436
 	codeUnknownField       = 40415
 	codeMissingField       = 40414
+
+	codeAuthenticationFailed = 18
+	codeMechanismUnavailable = 334
+	codeOutOfDiskSpace       = 14031
 )
 
 // Error is an error as it is answered.
@@ -97,6 +101,8 @@ func asError(err error) *Error {
 		return own
 	case errors.As(err, &other):
 		return &Error{Code: other.Code, Message: other.Message}
+	case errors.Is(err, ErrDiskFull):
+		return &Error{Code: codeOutOfDiskSpace, Message: err.Error()}
 	case errors.Is(err, errNotLeader):
 		return &Error{Code: codeNotPrimary, Message: "not primary"}
 	case errors.Is(err, context.DeadlineExceeded):

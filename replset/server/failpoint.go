@@ -86,7 +86,7 @@ func (f *failPoints) check(k *call) (*failPoint, error) {
 	hit := *p
 	f.mu.Unlock()
 	if hit.block > 0 {
-		sleep(k.s.ctx, hit.block)
+		sleep(k.conn.ctx, hit.block)
 	}
 	switch {
 	case hit.hangUp:

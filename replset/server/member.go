@@ -20,6 +20,10 @@ var (
 	ErrUnknown   = errUnknown
 )
 
+// ErrDiskFull is wrapped by what Begin returns when the member has no room for what
+// was to be proposed.
+var ErrDiskFull = errors.New("not enough disk space to write")
+
 // Applied is where an entry stands in the log.
 type Applied struct{ Index, Timestamp uint64 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"slices"
@@ -24,6 +25,8 @@ type Options struct {
 	// LongestHello is how long a streaming hello says nothing; no limit but the
 	// client's if 0. A driver that is closed at the wrong moment waits for it.
 	LongestHello time.Duration
+	// Users are who may log in, and must; nil lets everybody in.
+	Users []User
 }
 
 // Server serves the clients of one member.
@@ -42,13 +45,14 @@ type Server struct {
 	points   *failPoints
 	topology *topology
 	waits    *stampWaits
+	access   *access // nil: everybody may do everything
 
 	parsedMu sync.Mutex
 	parsed   map[uint32]*collection
 	nextID   uint32
 
 	mu       sync.Mutex
-	conns    map[net.Conn]bool
+	conns    map[*conn]bool
 	closed   bool
 	connID   int32
 	holds    int
@@ -70,8 +74,8 @@ func New(m Member, o Options) *Server {
 	}
 	s := &Server{
 		m: m, o: o, started: time.Now(), latches: newLatches(), cursors: newCursors(), sessions: newSessions(), points: newFailPoints(),
-		topology: newTopology(), waits: &stampWaits{}, parsed: map[uint32]*collection{}, conns: map[net.Conn]bool{},
-		resume: make(chan struct{}), counters: map[string]int64{},
+		topology: newTopology(), waits: &stampWaits{}, parsed: map[uint32]*collection{}, conns: map[*conn]bool{},
+		resume: make(chan struct{}), counters: map[string]int64{}, access: newAccess(o.Users),
 	}
 	close(s.resume)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -86,8 +90,9 @@ func New(m Member, o Options) *Server {
 	return s
 }
 
-// Serve takes connections of a listener until that is closed. It returns at once.
-func (s *Server) Serve(l net.Listener) {
+// Serve takes connections of a listener until that is closed, with TLS if that is not
+// nil. It returns at once.
+func (s *Server) Serve(l net.Listener, t *tls.Config) {
 	s.group.Go(func() {
 		for {
 			nc, err := l.Accept()
@@ -100,13 +105,18 @@ func (s *Server) Serve(l net.Listener) {
 				}
 				continue
 			}
-			if !s.remember(nc) {
+			c := s.remember(nc)
+			if c == nil {
 				nc.Close()
 				return
 			}
 			s.group.Go(func() {
-				defer s.forget(nc)
-				s.serve(nc)
+				defer s.forget(c)
+				if t == nil {
+					s.serve(c, nc)
+				} else {
+					s.serve(c, tls.Server(nc, t))
+				}
 			})
 		}
 	})
@@ -123,21 +133,25 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (s *Server) remember(nc net.Conn) bool {
+func (s *Server) remember(nc net.Conn) *conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return false
+		return nil
 	}
-	s.conns[nc] = true
-	return true
+	s.connID++
+	c := &conn{id: s.connID, peer: nc.RemoteAddr().String(), raw: nc}
+	c.ctx, c.cancel = context.WithCancel(s.ctx)
+	s.conns[c] = true
+	return c
 }
 
-func (s *Server) forget(nc net.Conn) {
+func (s *Server) forget(c *conn) {
 	s.mu.Lock()
-	delete(s.conns, nc)
+	delete(s.conns, c)
 	s.mu.Unlock()
-	nc.Close()
+	c.cancel()
+	c.raw.Close()
 }
 
 // SetRole tells the server what its member has become. It does not block.
@@ -193,8 +207,8 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.cancel()
-	for nc := range s.conns {
-		nc.Close()
+	for c := range s.conns {
+		c.raw.Close()
 	}
 	s.mu.Unlock()
 	s.group.Wait()
@@ -215,6 +229,7 @@ const janitorEvery = 250 * time.Millisecond
 func (s *Server) janitor() {
 	lastTTL := time.Now()
 	for sleep(s.ctx, janitorEvery) {
+		s.interruptGone()
 		horizon := uint64(time.Now().Add(-s.o.SnapshotHistory).Unix()) << 32
 		// What cannot be swept now is swept next time.
 		_, _ = s.m.Store.Sweep(horizon)

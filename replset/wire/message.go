@@ -24,7 +24,11 @@ const (
 	MaxMessageSize  = 48_000_000
 	MaxDocumentSize = 16 << 20
 	MaxBatchSize    = 100_000
-	headerSize      = 16
+	// MaxNesting is how deep a document of a message may nest: deeper than one that is
+	// stored, which is the commands' affair, but not so deep that walking it is a
+	// danger.
+	MaxNesting = 200
+	headerSize = 16
 )
 
 // ErrProtocol is wrapped by every error about what a peer sent. The connection
@@ -37,6 +41,7 @@ type Request struct {
 	Body     bsoncore.Document
 	Sections []Section // document sequences, in order
 	Database string    // $db, or that of an OP_QUERY
+	TooDeep  bool      // a document exceeds MaxNesting; it must be answered and not read
 
 	legacy     bool // came as OP_QUERY, and is answered by OP_REPLY
 	quiet      bool // wants no answer
@@ -137,7 +142,7 @@ func (r *Request) decompress(b []byte) (wiremessage.OpCode, []byte, error) {
 	if op == wiremessage.OpCompressed {
 		return 0, nil, protocolError("a compressed message in a compressed message")
 	}
-	out, err := driver.DecompressPayload(b, driver.CompressionOpts{Compressor: id, UncompressedSize: size})
+	out, err := unpack(b, id, size)
 	if err != nil || len(out) != int(size) {
 		return 0, nil, protocolError("a compressed message that does not decompress to its %d bytes", size)
 	}
@@ -226,17 +231,19 @@ func (r *Request) readQuery(b []byte) error {
 	return r.validate()
 }
 
-// validate makes sure that every document can be walked: its lengths are right.
-// What the fields say, and how deep they nest, is the commands' affair.
+// validate makes sure that every document can be walked at the top level: its lengths
+// are right. What the fields say is the commands' affair.
 func (r *Request) validate() error {
 	if err := r.Body.Validate(); err != nil {
 		return protocolError("a body that is no BSON: %v", err)
 	}
+	r.TooDeep = tooDeep(r.Body)
 	for _, s := range r.Sections {
 		for i, d := range s.Documents {
 			if err := d.Validate(); err != nil {
 				return protocolError("document %d of %q is no BSON: %v", i, s.Name, err)
 			}
+			r.TooDeep = r.TooDeep || tooDeep(d)
 		}
 	}
 	return nil

@@ -2,7 +2,9 @@ package image
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"testing"
 
 	"github.com/assaylab/assay/artrie/fsys/crashfs"
@@ -78,6 +80,11 @@ func TestAWriteInTheWrongPlaceIsNoticed(t *testing.T) {
 func FuzzManifest(f *testing.F) {
 	f.Add((&Manifest{1, 2, 3, 4, 5, 6, 7}).encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) == manifestSize {
+			// Behind the checksum too.
+			b = bytes.Clone(b)
+			binary.LittleEndian.PutUint32(b[124:], crc32.Checksum(b[:124], crcTable()))
+		}
 		if m, err := decodeManifest(b); err == nil {
 			if again, err := decodeManifest(m.encode()); err != nil || *again != *m {
 				t.Fatalf("%+v comes back as %+v, %v", m, again, err)

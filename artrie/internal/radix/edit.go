@@ -281,6 +281,10 @@ func (e *Edit) put(slot *Ref, key string, val []byte, replace bool) (Ref, outcom
 			s = find(h, key[0])
 		}
 		*s = child
+		if h.n == 1 {
+			// The next link of a chain was split: what is left of it may fit in here.
+			return e.collapse(h), how, err
+		}
 	}
 	return Ref(h), how, err
 }

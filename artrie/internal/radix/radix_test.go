@@ -395,8 +395,112 @@ func FuzzDecode(f *testing.F) {
 		if _, err := Check(&n, src); err != nil {
 			return // well encoded, not canonical: the checker says so
 		}
-		if err := Scan(&n, "", src, func(k, v []byte) bool { return true }); err != nil {
+		// What the checker accepts can be read, edited and packed again.
+		m := dump(t, &n, "", src)
+		src.Fault = func(slot *Ref, stub Ref, _ string) (Ref, error) { return src.Read(stub) }
+		e := &Edit{ID: 1, Src: src}
+		left := len(m)
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if v, ok, err := Get(&n, k, src); !ok || err != nil || !bytes.Equal(v, m[k]) {
+				t.Fatalf("get %q: %q %v %v, want %q", k, v, ok, err, m[k])
+			}
+			if _, err := e.Put(&n, k+"/more", []byte("x"), true); err != nil {
+				t.Fatal(err)
+			}
+			if removed, err := e.Delete(&n, k); !removed || err != nil {
+				t.Fatalf("delete %q: %v %v", k, removed, err)
+			}
+			if left--; left < len(m)-20 {
+				break
+			}
+		}
+		if _, err := Check(&n, src); err != nil {
+			t.Fatalf("after edits: %v", err)
+		}
+		var last []byte
+		p := &Packer{Gen: 2, All: true, Src: src, Write: func(b []byte) (uint64, error) {
+			last = bytes.Clone(b)
+			return Word(2, 64, len(b)), nil
+		}}
+		if _, err := p.Pack(&n); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := Decode(last, 2, nil); err != nil {
+			t.Fatalf("packed again: %v", err)
+		}
 	})
+}
+
+// TestAChainSplitTwiceIsWhole: a link that is split below its parent link may leave
+// a rest that the parent takes in.
+func TestAChainSplitTwiceIsWhole(t *testing.T) {
+	var root Ref
+	e := &Edit{ID: 1, Src: &Source{}}
+	for i, k := range []string{"x", "\x00", "ababababababab-x", "ababababababab-y", "abx", "ababababab-x"} {
+		if _, err := e.Put(&root, k, nil, true); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := Check(&root, e.Src); err != nil || n != int64(i+1) {
+			t.Fatalf("after %q: %d keys, %v", k, n, err)
+		}
+		if e.Bytes != Weigh(root) {
+			t.Fatalf("after %q: counted %d bytes, the tree weighs %d", k, e.Bytes, Weigh(root))
+		}
+	}
+}
+
+// TestLocateFindsTheVeryStub: a fetched node takes the place of its own stub; where
+// the key's subtree has been written since, there is no place for it.
+func TestLocateFindsTheVeryStub(t *testing.T) {
+	d := newDisk()
+	src := d.source()
+	var root Ref
+	e := &Edit{ID: 1, Src: src}
+	for i := range 400 {
+		if _, err := e.Put(&root, fmt.Sprintf("k%03d", i), []byte("old"), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &Packer{Gen: 1, Src: src, Write: d.write(1)}
+	if _, err := p.Pack(&root); err != nil {
+		t.Fatal(err)
+	}
+	p.Commit()
+	var c Clock
+	c.Sweep(&root, 1, d.owner, 1<<40, true)
+	old := root
+	var met Ref
+	watch := &Source{Read: d.read, Fault: func(_ *Ref, stub Ref, _ string) (Ref, error) {
+		if met == nil {
+			met = stub
+		}
+		return d.read(stub)
+	}}
+	if _, _, err := Get(&old, "k123", watch); err != nil || met == nil {
+		t.Fatalf("no stub on the way (%v)", err)
+	}
+	first := met
+	for met != nil { // down to the last stub, each kept where it is
+		first, met = met, nil
+		slot := Locate(&old, "k123", first)
+		if slot == nil {
+			t.Fatal("a stub that is there is not found")
+		}
+		n, err := d.read(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*slot = n
+		if _, _, err := Get(&old, "k123", watch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := old
+	e = &Edit{ID: 2, Src: src}
+	if _, err := e.Put(&next, "k123", []byte("new"), true); err != nil {
+		t.Fatal(err)
+	}
+	if Locate(&next, "k123", first) != nil {
+		t.Fatal("a place was found for the node that an acknowledged write has replaced")
+	}
 }

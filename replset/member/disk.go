@@ -1,0 +1,275 @@
+package member
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/bits"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/record"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/assaylab/assay/replset/server"
+)
+
+// # When the disk is full
+//
+// pebble cannot go on when a write of its log or its manifest fails: what was
+// acknowledged is on disk, and what comes next cannot be. So the limit is drawn
+// before: a member that has less than diskReserve left takes no writes (14031) and
+// answers reads; the reserve is for what is under way, for the log of the agreement
+// and for moving what is in memory to disk. When space is free again it takes writes
+// again. If the disk fills up nevertheless, because somebody else fills it faster than
+// the limit is looked at, or fails, the member ends its part in the set: nothing that
+// it had not synced was acknowledged by it, the others go on, and after a restart it
+// has all that it had acknowledged.
+//
+// Rejected: a file of ballast that is removed when a write has failed. It helps once,
+// and moves the moment of truth without telling anybody beforehand.
+const (
+	diskReserve = 128 << 20
+	diskLook    = 100 * time.Millisecond
+	// One entry is written to the log, and to a table when that fills; and the other
+	// members are often on the same disk.
+	diskCopies = 3
+)
+
+// space is what is left on the member's disk.
+type space struct {
+	fs  vfs.FS
+	dir string
+
+	mu     sync.Mutex
+	looked time.Time
+	left   uint64
+	known  bool // the file system says how much
+}
+
+// room returns an error that wraps server.ErrDiskFull where so many bytes should not
+// be written any more.
+func (s *space) room(bytes int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.looked) > diskLook {
+		use, err := s.fs.GetDiskUsage(s.dir)
+		s.looked, s.left, s.known = time.Now(), use.AvailBytes, err == nil
+	}
+	if need := uint64(diskReserve + diskCopies*bytes); s.known && s.left < need {
+		return fmt.Errorf("%w: %d MiB are left in %s; %d MiB must be free, so that what was acknowledged stays safe", server.ErrDiskFull, s.left>>20, s.dir, need>>20)
+	}
+	return nil
+}
+
+// fatal is pebble's logger. pebble cannot go on after Fatalf, which must not return.
+// Where package consensus has called it, it panics, since that makes an error of it;
+// elsewhere, in pebble's own goroutines above all, nobody would, and the process would
+// end: there the goroutine ends, with what it has deferred. Either way the member's
+// part in the set ends.
+type fatal struct {
+	mu     sync.Mutex
+	reason error
+	stop   func() // ends the member's part; must not block
+}
+
+func (*fatal) Infof(string, ...any)  {}
+func (*fatal) Errorf(string, ...any) {}
+
+func (f *fatal) Fatalf(format string, args ...any) {
+	f.mu.Lock()
+	if f.reason == nil {
+		f.reason = fmt.Errorf("its storage: "+format, args...)
+	}
+	if f.stop != nil {
+		f.stop()
+	}
+	reason := f.reason
+	f.mu.Unlock()
+	if calledBy("replset/consensus.") {
+		panic(reason)
+	}
+	runtime.Goexit()
+}
+
+// calledBy says whether a function whose full name has that in it is on the stack.
+func calledBy(part string) bool {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		frame, more := frames.Next()
+		if strings.Contains(frame.Function, part) {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+func (f *fatal) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reason
+}
+
+func (f *fatal) onFatal(stop func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stop = stop
+}
+
+// openDB opens the member's data, which it reads through before: a part that was
+// damaged is found now, and not by the first who asks for it.
+func openDB(dir string, fs vfs.FS, logger *fatal) (*pebble.DB, error) {
+	fail := func(err error) (*pebble.DB, error) {
+		return nil, fmt.Errorf("its data in %s: %w; it was damaged outside of the set: bring the folder back from a copy", dir, err)
+	}
+	cache := pebble.NewCache(16 << 20)
+	defer cache.Unref()
+	o := &pebble.Options{
+		Logger: logger, Cache: cache, MemTableSize: 8 << 20, FS: fs,
+		// With the offsets of syncs in its log, damage in the middle of it is told from
+		// an end that a crash has torn off, which is no damage.
+		FormatMajorVersion: pebble.FormatWALSyncChunks,
+	}
+	if err := verifyFiles(dir, fs, o); err != nil {
+		return fail(err)
+	}
+	var db *pebble.DB
+	err := apart(func() (err error) {
+		db, err = pebble.Open(dir, o)
+		return err
+	})
+	if reason := logger.err(); err == nil && reason != nil {
+		err = reason
+	}
+	switch {
+	case errors.Is(err, record.ErrInvalidChunk):
+		return fail(fmt.Errorf("the log %s: %w", files(dir, fs, ".log"), err))
+	case errors.Is(err, pebble.ErrCorruption):
+		return fail(err)
+	case err != nil:
+		if manifest := files(dir, fs, "MANIFEST-"); manifest != "" {
+			err = fmt.Errorf("it is not as %s says: %w", manifest, err)
+		}
+		return nil, fmt.Errorf("its data in %s: %w", dir, err)
+	}
+	return db, nil
+}
+
+// apart runs f in a goroutine that Fatalf may end.
+func apart(f func() error) (err error) {
+	done := make(chan struct{})
+	err = errors.New("it could not be opened")
+	go func() {
+		defer close(done)
+		err = f()
+	}()
+	<-done
+	return err
+}
+
+// files are the names that have that in them, for a message.
+func files(dir string, fs vfs.FS, part string) string {
+	names, _ := fs.List(dir)
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(name, part) || strings.HasPrefix(name, "marker") })
+	slices.Sort(names)
+	return strings.Join(names, " or ")
+}
+
+// verifyFiles compares the checksums of all blocks of all tables and of all records of
+// the manifests. pebble takes a record of a manifest that is damaged for the end that a
+// crash has torn off, and would go on without the tables that come after it. The
+// write-ahead log is pebble's, which tells the two apart by the offset of the last sync
+// that each chunk carries: not, therefore, in the last block or two of 32 KiB.
+func verifyFiles(dir string, fs vfs.FS, o *pebble.Options) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil // there is nothing yet, or opening says what is wrong
+	}
+	o = o.Clone()
+	o.EnsureDefaults()
+	for _, name := range names {
+		path := fs.PathJoin(dir, name)
+		var err error
+		switch {
+		case filepath.Ext(name) == ".sst":
+			err = verifyTable(path, fs, o)
+		case strings.HasPrefix(name, "MANIFEST-"):
+			err = verifyManifest(path, fs)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// verifyManifest goes through the chunks of the file, whose format is that of
+// LevelDB's log: blocks of 32 KiB, and in them chunks of a checksum of 4 bytes, a
+// length of 2, a type and the payload. Where the file ends within a chunk, or in
+// zeros, a crash has torn it off.
+func verifyManifest(path string, fs vfs.FS) error {
+	f, err := fs.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	const block, header = 32 << 10, 7
+	for at := 0; at < len(b); {
+		if left := block - at%block; left < header {
+			at += left
+			continue
+		}
+		if at+header > len(b) || bytes.Count(b[at:at+header], []byte{0}) == header {
+			return nil
+		}
+		end := at + header + int(binary.LittleEndian.Uint16(b[at+4:]))
+		if end > len(b) && end <= at-at%block+block {
+			return nil
+		}
+		if end > at-at%block+block || binary.LittleEndian.Uint32(b[at:]) != masked(b[at+6:end]) {
+			return fmt.Errorf("the record at byte %d does not have its checksum", at)
+		}
+		at = end
+	}
+	return nil
+}
+
+// masked is LevelDB's checksum of a chunk: Castagnoli's, turned so that it can itself
+// be part of what is summed.
+func masked(b []byte) uint32 {
+	c := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
+	return bits.RotateLeft32(c, -15) + 0xa282ead8
+}
+
+func verifyTable(path string, fs vfs.FS, o *pebble.Options) error {
+	f, err := fs.Open(path)
+	if err != nil {
+		return err
+	}
+	readable, err := sstable.NewSimpleReadable(f)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	r, err := sstable.NewReader(context.Background(), readable, o.MakeReaderOptions())
+	if err != nil {
+		return errors.Join(err, readable.Close())
+	}
+	return errors.Join(r.ValidateBlockChecksums(), r.Close())
+}

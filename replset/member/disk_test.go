@@ -1,0 +1,298 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.uber.org/goleak"
+
+	"github.com/assaylab/assay/replset/link"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 20 * time.Second
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, l.Close())
+	return l.Addr().String()
+}
+
+func config(t *testing.T, dir string) Config {
+	return Config{
+		Name: "rs0", Hosts: []string{freeAddress(t)}, Peers: []string{freeAddress(t)}, Token: link.NewToken(), Dir: dir,
+		Tick: 15 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 1,
+	}
+}
+
+// alone starts a set of one member and a client of it.
+func alone(t *testing.T, c Config, fs vfs.FS) (*Member, *mongo.Client) {
+	t.Helper()
+	m, err := Start(c, fs, func() {})
+	must(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	must(t, m.StepUp(within(t)))
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + c.Hosts[0] + "/?directConnection=true").SetTimeout(patience).SetRetryWrites(false))
+	must(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // the member may be gone
+		_ = client.Disconnect(ctx)
+	})
+	return m, client
+}
+
+// disk is a file system whose room the test decides, and that can be full at once.
+type disk struct {
+	vfs.FS
+	left atomic.Uint64
+	full atomic.Bool
+}
+
+func newDisk() *disk {
+	d := &disk{}
+	d.left.Store(1 << 40)
+	d.FS = errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if d.full.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose {
+			return &os.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+		}
+		return nil
+	}))
+	return d
+}
+
+func (d *disk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: d.left.Load()}, nil
+}
+
+func codeOf(err error) int32 {
+	var c mongo.CommandError
+	if errors.As(err, &c) {
+		return c.Code
+	}
+	return 0
+}
+
+// until tries until it is done.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ctx := within(t)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func TestWithoutRoomWritesAreRefusedAndReadsGoOn(t *testing.T) {
+	d := newDisk()
+	_, client := alone(t, config(t, "data"), d)
+	ctx := within(t)
+	col := client.Database("db").Collection("c")
+	_, err := col.InsertOne(ctx, bson.M{"_id": 0})
+	must(t, err)
+	d.left.Store(diskReserve - 1)
+	acknowledged := int64(1)
+	var refused error
+	until(t, "a refusal", func() bool {
+		_, refused = col.InsertOne(ctx, bson.M{})
+		if refused == nil {
+			acknowledged++
+		}
+		return refused != nil
+	})
+	if codeOf(refused) != 14031 || !strings.Contains(refused.Error(), "127 MiB are left in data") {
+		t.Errorf("without room an insert gave %v", refused)
+	}
+	for what, err := range map[string]error{
+		"update":           col.FindOneAndUpdate(ctx, bson.M{"_id": 0}, bson.M{"$set": bson.M{"x": 1}}).Err(),
+		"createCollection": client.Database("db").CreateCollection(ctx, "other"),
+		"transaction": client.UseSession(ctx, func(ctx context.Context) error {
+			s := mongo.SessionFromContext(ctx)
+			if err := s.StartTransaction(); err != nil {
+				return err
+			}
+			if _, err := col.InsertOne(ctx, bson.M{}); err != nil {
+				return err
+			}
+			return s.CommitTransaction(ctx)
+		}),
+	} {
+		if codeOf(err) != 14031 {
+			t.Errorf("without room %s gave %v", what, err)
+		}
+	}
+	n, err := col.CountDocuments(ctx, bson.M{})
+	must(t, err)
+	if n != acknowledged {
+		t.Errorf("there are %d documents, %d were acknowledged", n, acknowledged)
+	}
+	d.left.Store(1 << 40)
+	until(t, "a write after there is room", func() bool {
+		_, err := col.InsertOne(ctx, bson.M{})
+		return err == nil
+	})
+}
+
+// A disk that is full between two looks ends the member's part; what it acknowledged
+// is there after a restart.
+func TestAWriteThatFailsLosesNothingAcknowledged(t *testing.T) {
+	d := newDisk()
+	c := config(t, "data")
+	m, client := alone(t, c, d)
+	ctx := within(t)
+	col := client.Database("db").Collection("c")
+	acknowledged := 0
+	var failed error
+	for i := 0; failed == nil; i++ {
+		if i == 20 {
+			d.full.Store(true)
+		}
+		if _, failed = col.InsertOne(ctx, bson.M{"_id": i}); failed == nil {
+			acknowledged++
+		}
+	}
+	if acknowledged != 20 {
+		t.Fatalf("%d writes were acknowledged before the disk was full, and one failed with %v", acknowledged, failed)
+	}
+	until(t, "the member's end", func() bool { return m.Err() != nil })
+	if !errors.Is(m.Err(), syscall.ENOSPC) && !strings.Contains(m.Err().Error(), "no space left") {
+		t.Errorf("the member has failed with %v", m.Err())
+	}
+	n, err := col.CountDocuments(ctx, bson.M{})
+	if err != nil || n < 20 {
+		t.Errorf("a member that takes no writes any more reads %d documents, %v", n, err)
+	}
+	if _, err := col.InsertOne(ctx, bson.M{}); codeOf(err) != 10107 {
+		t.Errorf("a write afterwards gave %v", err)
+	}
+	must(t, m.Close())
+	d.full.Store(false)
+	_, client = alone(t, c, d)
+	col = client.Database("db").Collection("c")
+	for i := range acknowledged {
+		if err := col.FindOne(ctx, bson.M{"_id": i}).Err(); err != nil {
+			t.Errorf("document %d was acknowledged and is lost: %v", i, err)
+		}
+	}
+	_, err = col.InsertOne(ctx, bson.M{})
+	must(t, err)
+}
+
+// fill makes a store with tables, a log and a manifest.
+func fill(t *testing.T, c Config) {
+	for round := range 3 {
+		m, client := alone(t, c, vfs.Default)
+		var docs []any
+		for i := range 50 {
+			docs = append(docs, bson.M{"_id": fmt.Sprint(round, "-", i), "text": strings.Repeat(fmt.Sprint(i), 200)})
+		}
+		_, err := client.Database("db").Collection("c").InsertMany(within(t), docs)
+		must(t, err)
+		_, err = client.Database("db").Collection("c").InsertOne(within(t), bson.M{"last": round})
+		must(t, err)
+		must(t, client.Disconnect(within(t)))
+		must(t, m.Close())
+	}
+}
+
+// One flipped bit in a file keeps the member from starting, and the error says which
+// file it is.
+func TestADamagedStoreIsRefused(t *testing.T) {
+	c := config(t, filepath.Join(t.TempDir(), "data"))
+	must(t, os.Mkdir(c.Dir, 0o755))
+	fill(t, c)
+	files, err := os.ReadDir(c.Dir)
+	must(t, err)
+	tried := map[string]int{}
+	for _, f := range files {
+		name := f.Name()
+		kind := filepath.Ext(name)
+		if strings.HasPrefix(name, "MANIFEST") {
+			kind = "MANIFEST"
+		}
+		if kind != ".sst" && kind != ".log" && kind != "MANIFEST" {
+			continue
+		}
+		path := filepath.Join(c.Dir, name)
+		sound, err := os.ReadFile(path)
+		must(t, err)
+		if len(sound) == 0 {
+			continue
+		}
+		places := []int{len(sound) * 3 / 10, len(sound) / 2, len(sound) * 7 / 10}
+		if kind == ".log" { // whose end cannot be told from one that a crash has torn off
+			places = []int{len(sound) / 5, len(sound) * 2 / 5}
+		}
+		if kind == "MANIFEST" { // which is short, and everything hangs on it
+			places = nil
+			for at := 0; at < len(sound); at += 17 {
+				places = append(places, at)
+			}
+		}
+		for _, at := range places {
+			bad := append([]byte(nil), sound...)
+			bad[at] ^= 0x10
+			must(t, os.WriteFile(path, bad, 0o644))
+			copyDir := copyOf(t, c.Dir)
+			must(t, os.WriteFile(path, sound, 0o644))
+			damaged := c
+			damaged.Dir = copyDir
+			m, err := Start(damaged, vfs.Default, func() {})
+			switch {
+			case err == nil:
+				_ = m.Close()
+				t.Errorf("%s of %d bytes was damaged at %d, and the member has started", name, len(sound), at)
+			case !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), copyDir):
+				t.Errorf("%s was damaged, and the error is %v", name, err)
+			}
+			tried[kind]++
+		}
+	}
+	if len(tried) < 3 {
+		t.Errorf("only %v were damaged; this shows too little", tried)
+	}
+	m, _ := alone(t, c, vfs.Default)
+	must(t, m.Close())
+}
+
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "data")
+	must(t, os.CopyFS(to, os.DirFS(dir)))
+	return to
+}
