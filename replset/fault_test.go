@@ -3,7 +3,6 @@ package replset_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"

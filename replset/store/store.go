@@ -348,21 +348,20 @@ func (s *Store) Sweep(horizon uint64) (int, error) {
 	s.trash = s.trash[n:]
 	horizon = s.horizon
 	s.mu.Unlock()
-	if n == 0 {
-		return 0, nil
-	}
 	b := s.db.NewBatch()
 	defer b.Close()
-	// With what it removes, so that a restart does not promise more than there is.
-	if err := setHorizon(b, horizon); err != nil {
-		return 0, err
+	if n > 0 {
+		// With what it removes, so that a restart does not promise more than there is.
+		if err := setHorizon(b, horizon); err != nil {
+			return 0, err
+		}
 	}
 	for _, t := range todo {
 		if err := s.sweepKey(b, t); err != nil {
 			return n, err
 		}
 	}
-	if err := s.trimHistory(b); err != nil {
+	if err := s.trimHistory(b); err != nil || b.Empty() {
 		return n, err
 	}
 	return n, b.Commit(pebble.NoSync)
