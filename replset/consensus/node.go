@@ -380,7 +380,7 @@ func (n *Node) run() (err error) {
 func (n *Node) tick() error {
 	n.raw.Tick()
 	if n.o.Defect == defect.AckBeforeSync {
-		return n.o.DB.LogData([]byte("late"), pebble.Sync)
+		return n.o.DB.Set([]byte("m\x00late"), nil, pebble.Sync)
 	}
 	return nil
 }
