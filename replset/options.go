@@ -59,6 +59,8 @@ type Options struct {
 	LinearizableByWrite bool
 	// TransactionLifetime ends a transaction that is open for longer; 0 is 60 s.
 	TransactionLifetime time.Duration
+
+	hooks hooks
 }
 
 func (o *Options) check() error {
@@ -95,8 +97,11 @@ func (o *Options) check() error {
 // config is what all members have in common.
 func (o *Options) config() (member.Config, error) {
 	c := member.Config{
-		Name: o.Name, NoSync: o.NoSync,
-		Server: server.Options{LinearizableByWrite: o.LinearizableByWrite, TransactionLifetime: o.TransactionLifetime},
+		Name: o.Name, NoSync: o.NoSync, KeepEntries: o.hooks.keepEntries, Defect: o.hooks.defect,
+		Server: server.Options{
+			LinearizableByWrite: o.LinearizableByWrite, TransactionLifetime: o.TransactionLifetime,
+			SessionTimeout: o.hooks.sessionTimeout, Defect: o.hooks.defect,
+		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Users)) {
 		u, err := server.NewUser(name, o.Users[name])

@@ -113,6 +113,12 @@ func asError(err error) *Error {
 	return &Error{Code: codeInternalError, Message: err.Error()}
 }
 
+// interrupted is what a write is told that was under way when this member stopped
+// being primary, and that has written nothing.
+func interrupted() error {
+	return errorf(codeInterruptedRole, "operation was interrupted")
+}
+
 func hasCode(err error, code int32) bool {
 	return err != nil && asError(err).Code == code
 }

@@ -83,7 +83,7 @@ type Entry struct {
 // SessionRecord is what a session must remember of its last write.
 type SessionRecord struct {
 	ID     []byte
-	Record []byte
+	Record []byte // empty removes
 }
 
 // Collection is an entry of the catalogue. It must not be changed once it is in

@@ -16,8 +16,9 @@
 //	'd' collection(4) document-key ^timestamp(8)  →  kind(1) document
 //	'i' index(4) index-key document-key ^timestamp(8)  →  kind(1) document-key
 //	'c' collection(4)  →  the collection, BSON
-//	's' session id  →  the session's record
 //	'e' timestamp(8)  →  the entry's events, see History
+//	'h'                  →  the horizon up to which versions may be gone
+//	's' session id  →  timestamp(8) the session's record
 //
 // Numbers are big-endian and timestamps inverted, so that a scan meets a
 // document's versions together and the newest first. Document and index keys are
@@ -52,6 +53,7 @@ const (
 	indexes    = 'i'
 	catalogues = 'c'
 	sessions   = 's'
+	horizons   = 'h'
 
 	live = 1
 	gone = 0
@@ -93,6 +95,9 @@ func New(db *pebble.DB, visible uint64) (*Store, error) {
 	s.catalogue.Store(c)
 	s.next = c
 	s.visible.Store(visible)
+	if s.horizon, err = readHorizon(db); err != nil {
+		return nil, err
+	}
 	return s, s.readHistory()
 }
 
@@ -134,7 +139,14 @@ func (s *Store) Apply(b *pebble.Batch, stamp uint64, e *Effects) error {
 		}
 	}
 	for _, r := range e.Sessions {
-		if err := b.Set(append([]byte{sessions}, r.ID...), r.Record, nil); err != nil {
+		key := append([]byte{sessions}, r.ID...)
+		if len(r.Record) == 0 {
+			if err := b.Delete(key, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := b.Set(key, append(binary.BigEndian.AppendUint64(nil, stamp), r.Record...), nil); err != nil {
 			return err
 		}
 	}
@@ -242,17 +254,41 @@ func (s *Store) Get(collection uint32, key []byte, at uint64) (doc bsoncore.Docu
 	return bytes.Clone(v[1:]), written, nil
 }
 
-// Session returns a session's record, nil if there is none.
-func (s *Store) Session(id []byte) ([]byte, error) {
+// Session returns a session's record and when it was written; nil if there is none.
+func (s *Store) Session(id []byte) (record []byte, written uint64, err error) {
 	v, closer, err := s.db.Get(append([]byte{sessions}, id...))
 	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
+		return nil, 0, nil
 	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer closer.Close()
+	if len(v) < stampSize {
+		return nil, 0, fmt.Errorf("session %x has a record of %d bytes", id, len(v))
+	}
+	return bytes.Clone(v[stampSize:]), binary.BigEndian.Uint64(v), nil
+}
+
+// StaleSessions are the ids of sessions whose record was written before a
+// timestamp, at most so many.
+func (s *Store) StaleSessions(before uint64, most int) ([][]byte, error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{sessions}, UpperBound: []byte{sessions + 1}})
 	if err != nil {
 		return nil, err
 	}
-	defer closer.Close()
-	return bytes.Clone(v), nil
+	defer it.Close()
+	var out [][]byte
+	for it.First(); it.Valid() && len(out) < most; it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return nil, err
+		}
+		if len(v) >= stampSize && binary.BigEndian.Uint64(v) < before {
+			out = append(out, bytes.Clone(it.Key()[1:]))
+		}
+	}
+	return out, it.Error()
 }
 
 // Pin keeps versions at and above a timestamp from being removed.
@@ -310,18 +346,44 @@ func (s *Store) Sweep(horizon uint64) (int, error) {
 	}
 	todo := s.trash[:n:n]
 	s.trash = s.trash[n:]
+	horizon = s.horizon
 	s.mu.Unlock()
 	b := s.db.NewBatch()
 	defer b.Close()
+	if n > 0 {
+		// With what it removes, so that a restart does not promise more than there is.
+		if err := setHorizon(b, horizon); err != nil {
+			return 0, err
+		}
+	}
 	for _, t := range todo {
 		if err := s.sweepKey(b, t); err != nil {
 			return n, err
 		}
 	}
-	if err := s.trimHistory(b); err != nil {
+	if err := s.trimHistory(b); err != nil || b.Empty() {
 		return n, err
 	}
 	return n, b.Commit(pebble.NoSync)
+}
+
+func setHorizon(b *pebble.Batch, stamp uint64) error {
+	return b.Set([]byte{horizons}, binary.BigEndian.AppendUint64(nil, stamp), nil)
+}
+
+func readHorizon(db *pebble.DB) (uint64, error) {
+	v, closer, err := db.Get([]byte{horizons})
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer closer.Close()
+	if len(v) != stampSize {
+		return 0, fmt.Errorf("the horizon has %d bytes", len(v))
+	}
+	return binary.BigEndian.Uint64(v), nil
 }
 
 // sweepKey removes what is older than the version at t.stamp, and that version
@@ -434,8 +496,9 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 	s.horizon = max(s.horizon, stamp)
 	events.limit = s.past.limit
 	s.past = events
+	horizon := s.horizon
 	s.mu.Unlock()
-	return nil
+	return setHorizon(b, horizon)
 }
 
 // Catalogue is the collections by name and number.
