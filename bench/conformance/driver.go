@@ -160,7 +160,7 @@ func (d *driver) runFolder(ctx context.Context, f folder) ([]result, error) {
 }
 
 // partTimeout ends a binary that hangs; what it had not finished has then failed.
-const partTimeout = 5 * time.Minute
+const partTimeout = 15 * time.Minute
 
 // runPart runs a binary against a set of its own.
 func (d *driver) runPart(ctx context.Context, name string, p part) ([]result, error) {
