@@ -190,7 +190,7 @@ func (d *driver) runPart(ctx context.Context, name string, p part) ([]result, er
 
 func (d *driver) exec(ctx context.Context, uri, project string, p part) ([]byte, error) {
 	c := exec.CommandContext(ctx, "go", "tool", "test2json", "-t", d.binary(p.binary),
-		"-test.v=test2json", "-test.run", p.tests, "-test.timeout", partTimeout.String())
+		"-test.v=test2json", "-test.run", p.tests, "-test.skip", p.skip, "-test.timeout", partTimeout.String())
 	c.Dir = filepath.Join(project, source)
 	if p.binary == "unified" || p.data == "" {
 		c.Dir = filepath.Join(d.root, strings.TrimPrefix(packages[p.binary], module))
