@@ -1,7 +1,6 @@
 package replset_test
 
 import (
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"

@@ -119,12 +119,12 @@ func (o *Options) config() (member.Config, error) {
 	switch o.Timing {
 	case MongoDB:
 		c.Tick, c.ElectionTicks, c.HeartbeatTicks = 500*time.Millisecond, 20, 4
-		c.Server.HeartbeatMillis = 2000
+		c.Server.HeartbeatMillis, c.Server.ElectionMillis = 2000, 10_000
 	default:
 		// It tolerates that the process stands still for a moment: an election takes
 		// 10 to 20 ticks without a heartbeat.
 		c.Tick, c.ElectionTicks, c.HeartbeatTicks = 15*time.Millisecond, 10, 1
-		c.Server.HeartbeatMillis, c.Server.LongestHello = 15, 500*time.Millisecond
+		c.Server.HeartbeatMillis, c.Server.ElectionMillis, c.Server.LongestHello = 15, 150, 500*time.Millisecond
 	}
 	return c, nil
 }

@@ -22,7 +22,8 @@ type Options struct {
 	TransactionLifetime time.Duration // 60 s
 	LockTimeout         time.Duration // how long a transaction waits for a collection; 3 s, MongoDB has 5 ms
 	SnapshotHistory     time.Duration // how far back a snapshot read may go; 30 s
-	HeartbeatMillis     int64         // for replSetGetStatus only
+	HeartbeatMillis     int64         // for replSetGetStatus and replSetGetConfig only
+	ElectionMillis      int64         // likewise: the shortest time without a heartbeat after which an election may begin
 	SessionTimeout      time.Duration // after which the record of a session goes; 30 min
 	// LongestHello is how long a streaming hello says nothing; no limit but the
 	// client's if 0. A driver that is closed at the wrong moment waits for it.

@@ -70,6 +70,7 @@ type Store struct {
 	db        *pebble.DB
 	catalogue atomic.Pointer[Catalogue]
 	next      *Catalogue // built by Apply, shown by Visible
+	doomed    sync.Map   // numbers of collections that were dropped, or are about to be
 	visible   atomic.Uint64
 
 	mu      sync.Mutex
@@ -178,7 +179,7 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 		if err := b.Set(number(catalogues, c.ID), doc, nil); err != nil {
 			return err
 		}
-		next.put(c)
+		next.put(c, stamp)
 	}
 	for _, id := range e.DropIndexes {
 		if err := b.DeleteRange(number(indexes, id), number(indexes, id+1), nil); err != nil {
@@ -186,13 +187,16 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 		}
 	}
 	for _, id := range e.Drop {
+		// Before the batch is committed, so that no reader can find the documents gone
+		// and not know why.
+		s.doomed.Store(id, true)
 		if err := b.Delete(number(catalogues, id), nil); err != nil {
 			return err
 		}
 		if err := b.DeleteRange(number(documents, id), number(documents, id+1), nil); err != nil {
 			return err
 		}
-		next.drop(id)
+		next.drop(id, stamp)
 	}
 	s.next = next
 	return nil
@@ -200,10 +204,21 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 
 // Visible says that everything up to the timestamp has been committed.
 func (s *Store) Visible(stamp uint64) {
+	if s.visible.Load() == 0 {
+		// What had which name before this process began is not known.
+		s.next = s.next.clone()
+		s.next.floor = stamp
+	}
 	s.catalogue.Store(s.next)
 	if stamp > s.visible.Load() {
 		s.visible.Store(stamp)
 	}
+}
+
+// Dropped says whether a collection has been dropped, or is just being.
+func (s *Store) Dropped(id uint32) bool {
+	_, gone := s.doomed.Load(id)
+	return gone
 }
 
 func number(kind byte, id uint32) []byte {
@@ -453,6 +468,7 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 	}
 	stamp, rest := binary.BigEndian.Uint64(snapshot), snapshot[8:]
 	next := newCatalogue()
+	next.floor = stamp
 	var events past
 	part := func() ([]byte, error) {
 		n, w := binary.Uvarint(rest)
@@ -480,7 +496,7 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 			if err != nil {
 				return err
 			}
-			next.put(c)
+			next.put(c, 0)
 		}
 		if key[0] == history {
 			events.note(key, value)
@@ -505,18 +521,23 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 type Catalogue struct {
 	byName map[string]*Collection
 	byID   map[uint32]*Collection
+
+	past  map[string]uint64 // names that were given up, and when last
+	floor uint64            // before it nothing is known of names that were given up
 }
 
 func newCatalogue() *Catalogue {
-	return &Catalogue{byName: map[string]*Collection{}, byID: map[uint32]*Collection{}}
+	return &Catalogue{byName: map[string]*Collection{}, byID: map[uint32]*Collection{}, past: map[string]uint64{}}
 }
 
 func (c *Catalogue) clone() *Catalogue {
-	return &Catalogue{byName: maps.Clone(c.byName), byID: maps.Clone(c.byID)}
+	return &Catalogue{byName: maps.Clone(c.byName), byID: maps.Clone(c.byID), past: maps.Clone(c.past), floor: c.floor}
 }
 
-func (c *Catalogue) put(col *Collection) {
-	c.unname(col.ID)
+func (c *Catalogue) put(col *Collection, stamp uint64) {
+	if was := c.byID[col.ID]; was != nil && was.Name != col.Name {
+		c.unname(col.ID, stamp)
+	}
 	c.byID[col.ID], c.byName[col.Name] = col, col
 }
 
@@ -526,6 +547,10 @@ func (c *Catalogue) put(col *Collection) {
 func (c *Catalogue) settle(col *Collection, stamp uint64) *Collection {
 	out := *col
 	out.Indexes = slices.Clone(col.Indexes)
+	out.Named = stamp
+	if was := c.byID[col.ID]; was != nil && was.Name == col.Name {
+		out.Named = was.Named
+	}
 	for i := range out.Indexes {
 		x := &out.Indexes[i]
 		if x.Since == 0 {
@@ -542,16 +567,35 @@ func (c *Catalogue) settle(col *Collection, stamp uint64) *Collection {
 	return &out
 }
 
-func (c *Catalogue) drop(id uint32) {
-	c.unname(id)
+func (c *Catalogue) drop(id uint32, stamp uint64) {
+	c.unname(id, stamp)
 	delete(c.byID, id)
 }
 
 // unname gives up a collection's name, unless another one has it by now.
-func (c *Catalogue) unname(id uint32) {
-	if was := c.byID[id]; was != nil && c.byName[was.Name] == was {
-		delete(c.byName, was.Name)
+func (c *Catalogue) unname(id uint32, stamp uint64) {
+	was := c.byID[id]
+	if was == nil || c.byName[was.Name] != was {
+		return
 	}
+	delete(c.byName, was.Name)
+	if len(c.past) >= maxPastNames {
+		clear(c.past)
+		c.floor = stamp
+	}
+	c.past[was.Name] = stamp
+}
+
+// maxPastNames bounds what is remembered of names that were given up.
+const maxPastNames = 4096
+
+// At returns the collection that had a name at a timestamp, nil if none had. known is
+// false if one had it that is gone, or may have: its documents cannot be read any more.
+func (c *Catalogue) At(name string, at uint64) (col *Collection, known bool) {
+	if col = c.byName[name]; col != nil && col.Named <= at {
+		return col, true
+	}
+	return nil, at >= c.floor && c.past[name] <= at
 }
 
 // Collection returns the collection of that namespace, nil if there is none.
@@ -594,7 +638,7 @@ func readCatalogue(db *pebble.DB) (*Catalogue, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.put(col)
+		c.put(col, 0)
 	}
 	return c, it.Error()
 }
