@@ -310,7 +310,7 @@ func TestAStreamWaitsAndWakes(t *testing.T) {
 	_, c := start(t, replset.Options{Members: 1})
 	ctx := within(t)
 	col := c.Database("db").Collection("c")
-	cs, err := col.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetMaxAwaitTime(15 * time.Second))
+	cs, err := col.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetMaxAwaitTime(15*time.Second))
 	must(t, err)
 	got := make(chan bool, 1)
 	go func() { got <- cs.Next(ctx) }()
@@ -323,10 +323,14 @@ func TestAStreamWaitsAndWakes(t *testing.T) {
 	// Killing a cursor does not wait for whoever waits on it.
 	db := c.Database("db")
 	var opened struct{ Cursor struct{ ID int64 } }
-	must(t, db.RunCommand(ctx, bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.M{"$changeStream": bson.M{}}}}, {Key: "cursor", Value: bson.M{}}}).Decode(&opened))
+	sess, err := c.StartSession()
+	must(t, err)
+	defer sess.EndSession(ctx)
+	in := mongo.NewSessionContext(context.Background(), sess)
+	must(t, db.RunCommand(in, bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.M{"$changeStream": bson.M{}}}}, {Key: "cursor", Value: bson.M{}}}).Decode(&opened))
 	ended := make(chan error, 1)
 	go func() {
-		ended <- db.RunCommand(ctx, bson.D{{Key: "getMore", Value: opened.Cursor.ID}, {Key: "collection", Value: "c"}, {Key: "maxTimeMS", Value: 3_600_000}}).Err()
+		ended <- db.RunCommand(in, bson.D{{Key: "getMore", Value: opened.Cursor.ID}, {Key: "collection", Value: "c"}, {Key: "maxTimeMS", Value: 3_600_000}}).Err()
 	}()
 	other := connect(t, "mongodb://"+strings.TrimPrefix(serverOf(t, c), "mongodb://"))
 	must(t, other.Database("db").RunCommand(ctx, bson.D{{Key: "killCursors", Value: "c"}, {Key: "cursors", Value: bson.A{opened.Cursor.ID}}}).Err())

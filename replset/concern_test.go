@@ -132,31 +132,6 @@ func TestRolesDecideWhoAnswers(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSupportedIsRefused(t *testing.T) {
-	s := replset.Start(t, replset.Options{})
-	uri := s.MemberURI(s.Primary())
-	for _, c := range []struct {
-		want int32
-		cmd  bson.D
-	}{
-		{59, bson.D{{Key: "eval", Value: 1}}},
-		{40415, bson.D{{Key: "find", Value: "c"}, {Key: "filler", Value: 1}}},
-		{40415, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.M{}}}, {Key: "upsert", Value: true}}},
-		{238, bson.D{{Key: "find", Value: "c"}, {Key: "tailable", Value: true}}},
-		{238, bson.D{{Key: "find", Value: "c"}, {Key: "collation", Value: bson.M{"locale": "de"}}}},
-		{238, bson.D{{Key: "create", Value: "c"}, {Key: "capped", Value: true}, {Key: "size", Value: 100}}},
-		{40324, bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.M{"$no": 1}}}, {Key: "cursor", Value: bson.M{}}}},
-		{2, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.M{"a": bson.M{"$no": 1}}}}},
-		{72, bson.D{{Key: "ping", Value: 1}, {Key: "readConcern", Value: bson.M{"level": "majority"}}}},
-		{13, bson.D{{Key: "replSetGetStatus", Value: 1}}},
-		{73, bson.D{{Key: "insert", Value: "a$b"}, {Key: "documents", Value: bson.A{bson.M{}}}}},
-	} {
-		if got := raw(t, uri, c.cmd); got["code"] != c.want {
-			t.Errorf("%v gave %v, want code %d", c.cmd, got, c.want)
-		}
-	}
-}
-
 func TestNestingHasALimit(t *testing.T) {
 	s, c := start(t, replset.Options{Members: 1})
 	// Built from the inside: each level is a length, one element, and an end.

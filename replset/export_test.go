@@ -4,6 +4,9 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"time"
+
+	"github.com/assaylab/assay/replset/internal/defect"
 )
 
 // StartAtPeer starts a set whose member 0 has as its address for other members that of a
@@ -20,4 +23,17 @@ func StartAtPeer(t T, other *Set, i int) *Set {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+// Hooks are what tests may change beside options.
+type Hooks struct {
+	Defect         defect.Defect
+	KeepEntries    uint64
+	SessionTimeout time.Duration
+}
+
+// With returns the options with hooks.
+func (o Options) With(h Hooks) Options {
+	o.hooks = hooks{defect: h.Defect, keepEntries: h.KeepEntries, sessionTimeout: h.SessionTimeout}
+	return o
 }

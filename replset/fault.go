@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/assaylab/assay/replset/link"
@@ -88,11 +89,41 @@ func (s *Set) Kill(i int) error {
 	if !m.runs {
 		return fmt.Errorf("replset: member %d is down already", i)
 	}
-	m.runs = false
-	m.paused.Store(false)
-	err = m.kill()
+	return s.kill(m)
+}
+
+// KillAll ends all members that run at one moment, as a power failure does.
+func (s *Set) KillAll() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errors.New("replset: the set is closed")
+	}
+	var up []*slot
+	for _, m := range s.members {
+		if m.runs {
+			up = append(up, m)
+		}
+	}
+	return s.kill(up...)
+}
+
+// kill first makes members mute and deaf, all of them, and then lets them die: what one
+// was told by another, the other had done before it died.
+func (s *Set) kill(members ...*slot) error {
+	errs := make([]error, len(members))
+	for i, m := range members {
+		errs[i] = m.mute()
+	}
+	var group sync.WaitGroup
+	for i, m := range members {
+		m.runs = false
+		m.paused.Store(false)
+		group.Go(func() { errs[i] = errors.Join(errs[i], m.kill()) })
+	}
+	group.Wait()
 	s.changed.Fire()
-	return err
+	return errors.Join(errs...)
 }
 
 // Restart starts a member that was killed, at the same address. Faults of its links

@@ -1,8 +1,7 @@
 package replset_test
 
 import (
-	"errors"
-	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,114 +14,6 @@ import (
 
 	"github.com/assaylab/assay/replset"
 )
-
-// casProbe lets workers replace one document by {_id, v} until stop is closed, and
-// fails if a version was won twice or lost.
-func casProbe(t *testing.T, c *mongo.Client, disturb func(), least time.Duration) {
-	t.Helper()
-	ctx := within(t)
-	col := c.Database("cas").Collection("c")
-	_, err := col.InsertOne(ctx, bson.M{"_id": "x", "v": int64(0)})
-	must(t, err)
-	stop := make(chan struct{})
-	var wins, losses, open atomic.Int64
-	var won sync.Map
-	var group sync.WaitGroup
-	for w := range 8 {
-		group.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				var d struct{ V int64 }
-				if col.FindOne(ctx, bson.M{"_id": "x"}).Decode(&d) != nil {
-					continue
-				}
-				err := col.FindOneAndReplace(ctx, bson.M{"_id": "x", "v": d.V}, bson.M{"v": d.V + 1, "by": w}).Err()
-				switch {
-				case err == nil:
-					wins.Add(1)
-					if by, twice := won.LoadOrStore(d.V, w); twice {
-						t.Errorf("version %d was won by %v and by %d", d.V, by, w)
-					}
-				case errors.Is(err, mongo.ErrNoDocuments):
-					losses.Add(1)
-				default:
-					open.Add(1) // may have won
-				}
-			}
-		})
-	}
-	began := time.Now()
-	if disturb != nil {
-		disturb()
-	}
-	// At least this long, and until enough has happened to mean something.
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for range tick.C {
-		if time.Since(began) >= least && wins.Load() > 20 || ctx.Err() != nil {
-			break
-		}
-	}
-	close(stop)
-	group.Wait()
-	took := time.Since(began)
-	var d struct{ V int64 }
-	must(t, col.FindOne(ctx, bson.M{"_id": "x"}).Decode(&d))
-	t.Logf("%d wins, %d losses, %d open, version %d, %.0f wins/s", wins.Load(), losses.Load(), open.Load(), d.V, float64(wins.Load())/took.Seconds())
-	if wins.Load() < 20 || losses.Load() == 0 {
-		t.Errorf("only %d wins and %d losses; this shows nothing", wins.Load(), losses.Load())
-	}
-	if d.V < wins.Load() || d.V > wins.Load()+open.Load() {
-		t.Errorf("version %d after %d wins and %d open ends", d.V, wins.Load(), open.Load())
-	}
-}
-
-func TestNoVersionIsWonTwice(t *testing.T) {
-	for _, o := range []replset.Options{{}, {NoSync: true}, {Members: 1}} {
-		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
-			_, c := start(t, o)
-			casProbe(t, c, nil, 500*time.Millisecond)
-		})
-	}
-}
-
-func TestNoVersionIsWonTwiceThroughStepDowns(t *testing.T) {
-	inEachForm(t, noVersionIsWonTwiceThroughStepDowns)
-}
-
-func noVersionIsWonTwiceThroughStepDowns(t *testing.T, o replset.Options) {
-	s, c := start(t, o)
-	casProbe(t, c, func() {
-		for range 5 {
-			must(t, s.StepDown(within(t)))
-		}
-	}, time.Second)
-}
-
-func TestNoVersionIsWonTwiceThroughKills(t *testing.T) {
-	inEachForm(t, func(t *testing.T, o replset.Options) {
-		o.LoseUnsynced = o.Command == nil
-		noVersionIsWonTwiceThroughKills(t, o)
-	})
-}
-
-func noVersionIsWonTwiceThroughKills(t *testing.T, o replset.Options) {
-	s, c := start(t, o)
-	casProbe(t, c, func() {
-		for range 3 {
-			p, err := s.AwaitPrimary(within(t))
-			must(t, err)
-			must(t, s.Kill(p))
-			_, err = s.AwaitPrimary(within(t))
-			must(t, err)
-			must(t, s.Restart(p))
-		}
-	}, time.Second)
-}
 
 func TestAKilledPrimaryIsReplaced(t *testing.T) { inEachForm(t, aKilledPrimaryIsReplaced) }
 

@@ -15,6 +15,7 @@ import (
 // the member does not run.
 type form interface {
 	start() error // on the data that it has, with the faults that it was told of
+	mute() error  // it says and hears nothing any more; kill must follow
 	kill() error
 	pause() error
 	resume() error

@@ -2,7 +2,6 @@ package replset
 
 import (
 	"context"
-	"errors"
 	"os"
 	"sync/atomic"
 
@@ -51,16 +50,21 @@ func (l *local) start() error {
 	return nil
 }
 
+func (l *local) mute() error {
+	l.current.Load().Mute()
+	return nil
+}
+
 func (l *local) kill() error {
 	m := l.current.Swap(nil)
-	err := m.Sever()
 	var left *vfs.MemFS
 	if l.crash != nil {
-		// The moment of death. It comes after the last message has left: nothing may
-		// be acknowledged that is written after it.
+		// The moment of death. Nothing was heard of the member since it was muted, so
+		// that what anybody was told is older; what it had under way is caught in the
+		// middle of it.
 		left = l.crash.CrashClone(vfs.CrashCloneCfg{})
 	}
-	err = errors.Join(err, m.Close())
+	err := m.Close()
 	if left != nil {
 		l.crash, l.fs = left, left
 	}

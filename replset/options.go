@@ -59,6 +59,8 @@ type Options struct {
 	LinearizableByWrite bool
 	// TransactionLifetime ends a transaction that is open for longer; 0 is 60 s.
 	TransactionLifetime time.Duration
+
+	hooks hooks
 }
 
 func (o *Options) check() error {
@@ -95,8 +97,11 @@ func (o *Options) check() error {
 // config is what all members have in common.
 func (o *Options) config() (member.Config, error) {
 	c := member.Config{
-		Name: o.Name, NoSync: o.NoSync,
-		Server: server.Options{LinearizableByWrite: o.LinearizableByWrite, TransactionLifetime: o.TransactionLifetime},
+		Name: o.Name, NoSync: o.NoSync, KeepEntries: o.hooks.keepEntries, Defect: o.hooks.defect,
+		Server: server.Options{
+			LinearizableByWrite: o.LinearizableByWrite, TransactionLifetime: o.TransactionLifetime,
+			SessionTimeout: o.hooks.sessionTimeout, Defect: o.hooks.defect,
+		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Users)) {
 		u, err := server.NewUser(name, o.Users[name])
@@ -114,12 +119,12 @@ func (o *Options) config() (member.Config, error) {
 	switch o.Timing {
 	case MongoDB:
 		c.Tick, c.ElectionTicks, c.HeartbeatTicks = 500*time.Millisecond, 20, 4
-		c.Server.HeartbeatMillis = 2000
+		c.Server.HeartbeatMillis, c.Server.ElectionMillis = 2000, 10_000
 	default:
 		// It tolerates that the process stands still for a moment: an election takes
 		// 10 to 20 ticks without a heartbeat.
 		c.Tick, c.ElectionTicks, c.HeartbeatTicks = 15*time.Millisecond, 10, 1
-		c.Server.HeartbeatMillis, c.Server.LongestHello = 15, 500*time.Millisecond
+		c.Server.HeartbeatMillis, c.Server.ElectionMillis, c.Server.LongestHello = 15, 150, 500*time.Millisecond
 	}
 	return c, nil
 }

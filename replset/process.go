@@ -95,6 +95,14 @@ func (p *process) close() error {
 	return err
 }
 
+// mute stops the process.
+func (p *process) mute() error {
+	if err := p.now().pause(); !errors.Is(err, errDown) {
+		return err
+	}
+	return nil // it has died by itself; kill takes note
+}
+
 func (p *process) pause() error { return p.now().pause() }
 
 func (p *process) resume() error {

@@ -160,7 +160,7 @@ func (d *driver) runFolder(ctx context.Context, f folder) ([]result, error) {
 }
 
 // partTimeout ends a binary that hangs; what it had not finished has then failed.
-const partTimeout = 5 * time.Minute
+const partTimeout = 15 * time.Minute
 
 // runPart runs a binary against a set of its own.
 func (d *driver) runPart(ctx context.Context, name string, p part) ([]result, error) {
@@ -190,7 +190,7 @@ func (d *driver) runPart(ctx context.Context, name string, p part) ([]result, er
 
 func (d *driver) exec(ctx context.Context, uri, project string, p part) ([]byte, error) {
 	c := exec.CommandContext(ctx, "go", "tool", "test2json", "-t", d.binary(p.binary),
-		"-test.v=test2json", "-test.run", p.tests, "-test.timeout", partTimeout.String())
+		"-test.v=test2json", "-test.run", p.tests, "-test.skip", p.skip, "-test.timeout", partTimeout.String())
 	c.Dir = filepath.Join(project, source)
 	if p.binary == "unified" || p.data == "" {
 		c.Dir = filepath.Join(d.root, strings.TrimPrefix(packages[p.binary], module))

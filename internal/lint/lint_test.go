@@ -41,10 +41,10 @@ var imports = map[string][]string{
 	"replset/query/...": {"replset/query/..."},
 	"replset/wire":      {},
 	"replset/link":      {},
-	"replset/consensus": {},
+	"replset/consensus": {"replset/internal/defect"},
 	"replset/store":     {},
-	"replset/server":    {"replset/query/...", "replset/wire", "replset/consensus", "replset/store"},
-	"replset/member":    {"replset/consensus", "replset/link", "replset/server", "replset/store"},
+	"replset/server":    {"replset/query/...", "replset/wire", "replset/consensus", "replset/store", "replset/internal/defect"},
+	"replset/member":    {"replset/consensus", "replset/link", "replset/server", "replset/store", "replset/internal/defect"},
 	"replset/cli":       {"replset"},
 	"replset":           {"replset/..."},
 	"artrie/...":        {"artrie/..."},
@@ -52,9 +52,14 @@ var imports = map[string][]string{
 	"screening/tally":   {},
 	"models":            {},
 
-	"internal/spawn":  {},
-	"internal/lint":   {},
-	"internal/defect": {},
+	"internal/spawn":           {},
+	"internal/lint":            {},
+	"internal/defect":          {},
+	"replset/internal/defect":  {},
+	"replset/internal/history": {},
+
+	"internal/spawn": {},
+	"internal/lint":  {},
 }
 
 // pure are the packages in which a result must depend on the arguments alone.

@@ -66,11 +66,9 @@ func TestACrashAtAnyDurableStepOfCatchingUp(t *testing.T) {
 	}
 	t.Logf("%d places to crash at", len(crashed))
 	whole := c.leader().machine.entries()
-	addr := away.link.Addr()
 	for i, fs := range crashed {
 		away.fs = fs
-		away.link.Close()
-		c.start(away, c.ids())
+		c.startAlone(away)
 		applied, have := away.node.Applied(), away.machine.entries()
 		for index, data := range whole {
 			if got, ok := have[index]; ok != (index <= applied) || ok && got != data {
@@ -90,8 +88,6 @@ func TestACrashAtAnyDurableStepOfCatchingUp(t *testing.T) {
 		})
 		// What an earlier leader sent and a link still holds is of that future too.
 		away.oldest.Store(c.leader().node.Role().Term)
-		c.listen(away, addr)
-		c.connect(away)
 		c.start(away, c.ids())
 		caughtUp(t, c, away, c.propose(fmt.Sprintf("from step %d", i)))
 		c.stop(away)

@@ -26,6 +26,7 @@ type log struct {
 	db        *pebble.DB
 	write     *pebble.WriteOptions
 	keep      uint64 // Options.KeepEntries
+	late      bool   // defect.AckBeforeSync
 	applied   uint64
 	stamp     uint64 // of the last applied entry that has one
 	lastStamp uint64 // of the whole log, when it was opened
@@ -175,7 +176,7 @@ func (l *log) append(messages []*pb.Message) error {
 	defer b.Close()
 	how := pebble.NoSync
 	for _, m := range messages {
-		if len(m.GetResponses()) > 0 {
+		if len(m.GetResponses()) > 0 && !l.late {
 			how = l.write
 		}
 		if hs := hardState(m); !raft.IsEmptyHardState(hs) {

@@ -173,6 +173,7 @@ func Start(o Options) (*Node, error) {
 		pending: map[uint64]*Proposal{}, reads: map[uint64]*read{}, applied: l.applied, lastStamp: l.lastStamp,
 	}
 	l.snapshot = o.Machine.Snapshot
+	l.late = o.Defect == defect.AckBeforeSync
 	n.raw, err = raft.NewRawNode(&raft.Config{
 		ID: o.ID, ElectionTick: o.ElectionTicks, HeartbeatTick: o.HeartbeatTicks, Storage: l, Applied: l.applied,
 		MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 256, MaxUncommittedEntriesSize: 1 << 28,
@@ -350,7 +351,9 @@ func (n *Node) run() (err error) {
 		case <-n.stop:
 			return nil
 		case <-ticker.C:
-			n.raw.Tick()
+			if err := n.tick(); err != nil {
+				return err
+			}
 		case f := <-n.events:
 			f()
 		case w := <-n.writer.written:
@@ -364,12 +367,22 @@ func (n *Node) run() (err error) {
 			case f := <-n.events:
 				f()
 			case <-ticker.C:
-				n.raw.Tick()
+				if err := n.tick(); err != nil {
+					return err
+				}
 			default:
 				more = false
 			}
 		}
 	}
+}
+
+func (n *Node) tick() error {
+	n.raw.Tick()
+	if n.o.Defect == defect.AckBeforeSync {
+		return n.o.DB.Set([]byte("m\x00late"), nil, pebble.Sync)
+	}
+	return nil
 }
 
 // abandon answers whoever still waits when the loop ends.
@@ -502,8 +515,10 @@ func (n *Node) updateRole(rd raft.Ready) {
 		return
 	}
 	n.role = next
-	n.settle()
+	// First the role, then the answers that refer to it: whoever is told that this
+	// member does not lead must find it saying so.
 	n.show()
+	n.settle()
 }
 
 // settle answers proposals and reads of a term that this member no longer leads.

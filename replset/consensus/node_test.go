@@ -165,6 +165,18 @@ func (m *member) running() *Node {
 
 func (c *cluster) start(m *member, ids []uint64) {
 	c.t.Helper()
+	c.open(m, ids, m.link.Send)
+	nodes.Store(m, m.node)
+}
+
+// startAlone starts a member that hears of nobody.
+func (c *cluster) startAlone(m *member) {
+	c.t.Helper()
+	c.open(m, c.ids(), func(uint64, []byte) {})
+}
+
+func (c *cluster) open(m *member, ids []uint64, send func(uint64, []byte)) {
+	c.t.Helper()
 	var fs vfs.FS = m.fs
 	if m.wrap != nil {
 		fs = m.wrap(fs)
@@ -175,13 +187,12 @@ func (c *cluster) start(m *member, ids []uint64) {
 	}
 	m.db, m.machine = db, &counter{db: db}
 	m.node, err = Start(Options{
-		ID: m.id, Members: ids, DB: db, Machine: m.machine, Send: m.link.Send, Now: time.Now,
+		ID: m.id, Members: ids, DB: db, Machine: m.machine, Send: send, Now: time.Now,
 		Tick: 10 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 1, KeepEntries: c.keep,
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	nodes.Store(m, m.node)
 }
 
 func (c *cluster) stop(m *member) {

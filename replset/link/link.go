@@ -31,7 +31,7 @@ const (
 // Fault is what happens to messages of one direction. The zero Fault is none.
 type Fault struct {
 	Cut   bool          // everything is lost
-	Delay time.Duration // added before each message is sent
+	Delay time.Duration // between sending and arriving, of each message
 }
 
 // Node is one member's end of all its links.
@@ -56,7 +56,13 @@ type Node struct {
 
 type peer struct {
 	addr  string
-	queue chan []byte
+	queue chan parcel
+}
+
+// parcel is a message and when it may leave.
+type parcel struct {
+	msg []byte
+	due time.Time // zero is at once
 }
 
 // Listen opens a member's listener on addr; port 0 takes a free one, which
@@ -91,7 +97,7 @@ func (n *Node) Connect(id uint64, addr string) {
 		p.addr = addr
 		return
 	}
-	p := &peer{addr: addr, queue: make(chan []byte, queueLength)}
+	p := &peer{addr: addr, queue: make(chan parcel, queueLength)}
 	n.peers[id] = p
 	n.group.Go(func() { n.send(id, p) })
 }
@@ -134,8 +140,12 @@ func (n *Node) Send(to uint64, msg []byte) {
 	if p == nil || f.Cut {
 		return
 	}
+	out := parcel{msg: msg}
+	if f.Delay > 0 {
+		out.due = time.Now().Add(f.Delay)
+	}
 	select {
-	case p.queue <- msg:
+	case p.queue <- out:
 	default:
 	}
 }
@@ -152,22 +162,26 @@ func (n *Node) send(id uint64, p *peer) {
 	}
 	defer drop()
 	wait := redialFirst
+	var next *parcel // taken from the queue already
 	for {
-		var msg []byte
-		select {
-		case <-n.ctx.Done():
+		var now parcel
+		if next != nil {
+			now, next = *next, nil
+		} else {
+			select {
+			case <-n.ctx.Done():
+				return
+			case now = <-p.queue:
+			}
+		}
+		if d := time.Until(now.due); !now.due.IsZero() && d > 0 && !n.sleep(d) {
 			return
-		case msg = <-p.queue:
 		}
 		if !n.held() {
 			return
 		}
-		f := n.fault(id)
-		if f.Cut {
+		if n.fault(id).Cut {
 			continue
-		}
-		if f.Delay > 0 && !n.sleep(f.Delay) {
-			return
 		}
 		if conn == nil {
 			c, err := n.dial(p)
@@ -181,32 +195,33 @@ func (n *Node) send(id uint64, p *peer) {
 			}
 			conn, out, wait = c, bufio.NewWriterSize(c, bufferSize), redialFirst
 		}
-		if err := n.write(id, out, p, msg); err != nil {
+		var err error
+		if next, err = n.write(id, out, p, now.msg); err != nil {
 			drop()
 		}
 	}
 }
 
-// write sends a message and everything else that is queued, in one flush.
-func (n *Node) write(id uint64, out *bufio.Writer, p *peer, msg []byte) error {
+// write sends a message and everything else that is queued and due, in one flush. It
+// returns what it took from the queue and may not send yet.
+func (n *Node) write(id uint64, out *bufio.Writer, p *peer, msg []byte) (*parcel, error) {
 	for {
 		var head [4]byte
 		binary.BigEndian.PutUint32(head[:], uint32(len(msg)))
 		if _, err := out.Write(head[:]); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := out.Write(msg); err != nil {
-			return err
+			return nil, err
 		}
 		select {
-		case msg = <-p.queue:
-			if f := n.fault(id); f.Cut || f.Delay > 0 || n.stopped() {
-				// A fault has come up meanwhile; what is still queued is
-				// cheaper to lose than to put back.
-				return out.Flush()
+		case more := <-p.queue:
+			if !more.due.IsZero() || n.fault(id).Cut || n.stopped() {
+				return &more, out.Flush()
 			}
+			msg = more.msg
 		default:
-			return out.Flush()
+			return nil, out.Flush()
 		}
 	}
 }

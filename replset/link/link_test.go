@@ -1,6 +1,7 @@
 package link
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -221,4 +222,25 @@ func (r *recorder) Write(b []byte) (int, error) {
 		b = r.alter(b)
 	}
 	return r.Conn.Write(b)
+}
+func TestADelayHoldsMessagesUpOnceEach(t *testing.T) {
+	a, _, got := pair(t)
+	const n = 100
+	// One after the other they would take 50 s.
+	a.SetFault(2, Fault{Delay: 500 * time.Millisecond})
+	for i := range n {
+		a.Send(2, fmt.Append(nil, i))
+	}
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for i := range n {
+		select {
+		case m := <-got:
+			if m != fmt.Sprint(i) {
+				t.Fatalf("message %s came in place of %d", m, i)
+			}
+		case <-deadline.C:
+			t.Fatalf("only %d of %d messages have arrived", i, n)
+		}
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/assaylab/assay/replset/consensus"
+	"github.com/assaylab/assay/replset/internal/defect"
 	"github.com/assaylab/assay/replset/link"
 	"github.com/assaylab/assay/replset/server"
 	"github.com/assaylab/assay/replset/store"
@@ -36,6 +37,8 @@ type Config struct {
 	Tick                          time.Duration // raft's unit of time
 	ElectionTicks, HeartbeatTicks int
 	NoSync                        bool
+	KeepEntries                   uint64        // see consensus.Options
+	Defect                        defect.Defect // planted by tests
 	Server                        server.Options
 
 	TLS       *tls.Config `json:"-"` // for clients
@@ -107,6 +110,7 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 		ID: c.id(), Members: ids, DB: m.db, Machine: &machine{store: st, server: m.server}, Send: m.link.Send, Now: time.Now,
 		OnRole: m.onRole,
 		Tick:   c.Tick, ElectionTicks: c.ElectionTicks, HeartbeatTicks: c.HeartbeatTicks, NoSync: c.NoSync,
+		KeepEntries: c.KeepEntries, Defect: c.Defect,
 	})
 	if err != nil {
 		return nil, err
@@ -198,6 +202,15 @@ func (m *Member) forServer(st *store.Store) server.Member {
 		StepUp:   m.StepUp,
 		Applied:  func() uint64 { return m.node.Applied() },
 	}
+}
+
+// Mute ends all that the member says and hears, from one moment on, while what it does
+// goes on. Close must follow.
+func (m *Member) Mute() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.server.Hold()
+	m.link.Pause(true)
 }
 
 // Sever ends everything by which others could hear of the member: its address

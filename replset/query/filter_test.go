@@ -181,7 +181,7 @@ func TestFilterErrors(t *testing.T) {
 		{`{"a": {"$undefined": true}}`, 2},
 		{`{"$where": "1"}`, 238},
 		{`{"$text": {"$search": "x"}}`, 238},
-		
+
 		{`{"a": {"$near": [0, 0]}}`, 238},
 		{`{"$expr": {"$frob": 1}}`, 168},
 		{`{"$expr": "$$nope"}`, 17276},

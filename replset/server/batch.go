@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/assaylab/assay/replset/internal/defect"
 	"github.com/assaylab/assay/replset/query"
 	"github.com/assaylab/assay/replset/query/value"
 )
@@ -55,7 +56,7 @@ func (b *batch) flush() error {
 	if b.k.txn != nil {
 		return nil
 	}
-	if r := b.k.record; r != nil && len(r.Done) > b.done {
+	if r := b.k.record; r != nil && len(r.Done) > b.done && b.k.s.o.Defect != defect.LostRetryRecord {
 		rec, err := r.encode(b.k.lsid)
 		if err != nil {
 			return err

@@ -170,6 +170,7 @@ func cmdReplSetGetConfig(k *call) error {
 	}
 	config := newDoc().AppendString("_id", s.m.SetName).AppendInt32("version", 1).AppendInt64("term", int64(s.topology.role().Term)).AppendInt64("protocolVersion", 1)
 	appendArray(config, "members", members)
+	config.AppendDocument("settings", newDoc().AppendInt64("heartbeatIntervalMillis", s.o.HeartbeatMillis).AppendInt64("electionTimeoutMillis", s.o.ElectionMillis).Build())
 	k.out.AppendDocument("config", config.Build())
 	return nil
 }

@@ -64,6 +64,8 @@ func codeName(code int32) string {
 		return "ChangeStreamFatalError"
 	case 286:
 		return "ChangeStreamHistoryLost"
+	case 175:
+		return "QueryPlanKilled"
 	case 5:
 		return "GraphContainsCycle"
 	case 165:

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/assaylab/assay/replset/internal/defect"
 	"github.com/assaylab/assay/replset/query/value"
 	"github.com/assaylab/assay/replset/store"
 )
@@ -127,7 +128,7 @@ func (k *call) ready() error {
 		if !k.role.Writable {
 			return errorf(codeNotPrimary, "cannot satisfy linearizable read concern on non-primary node")
 		}
-		if !k.s.o.LinearizableByWrite {
+		if !k.s.o.LinearizableByWrite && k.s.o.Defect != defect.ReadWithoutQuorum {
 			return k.s.m.ReadIndex(k.ctx)
 		}
 	}
@@ -211,12 +212,15 @@ func (k *call) propose(w *writer) error {
 		w.hold.release()
 		return err
 	}
-	ctx, cancel := k.ctx, func() {}
+	ctx, cancel := k.patience, func() {}
 	if k.wc.timeout > 0 {
 		ctx, cancel = context.WithTimeout(ctx, k.wc.timeout)
 	}
 	defer cancel()
-	wait, err := k.s.m.Begin(k.ctx, w.term, data)
+	wait, err := k.s.m.Begin(k.patience, w.term, data)
+	if errors.Is(err, errNotLeader) {
+		err = interrupted()
+	}
 	if err != nil {
 		w.hold.release()
 		return err
@@ -229,7 +233,7 @@ func (k *call) propose(w *writer) error {
 		return nil
 	case errors.Is(err, errNotLeader):
 		w.hold.release()
-		return err
+		return interrupted()
 	case errors.Is(err, errUnknown):
 		w.hold.release()
 		k.wcError = &Error{Code: codePrimarySteppedDown, Message: "Primary stepped down while waiting for replication"}
@@ -258,7 +262,7 @@ func (k *call) timedOut() {
 		k.wcError = &Error{Code: codeInterruptedStop, Message: "interrupted at shutdown"}
 		return
 	}
-	if k.ctx.Err() != nil {
+	if k.patience.Err() != nil {
 		k.wcError = &Error{Code: codeMaxTimeMSExpired, Message: "operation exceeded time limit"}
 		return
 	}
@@ -289,7 +293,7 @@ func (k *call) replicate() {
 	case k.wc.count > n:
 		k.wcError = &Error{Code: codeUnsatisfiableWC, Message: "Not enough data-bearing nodes"}
 	case k.wc.count > n/2+1 && k.index > 0:
-		ctx, cancel := k.ctx, func() {}
+		ctx, cancel := k.patience, func() {}
 		if k.wc.timeout > 0 {
 			ctx, cancel = context.WithTimeout(ctx, k.wc.timeout)
 		}

@@ -145,7 +145,7 @@ func (k *call) createImplicitly(ctx context.Context, ns string) error {
 // fail points.
 func (s *Server) Clean(ctx context.Context) error {
 	role := s.topology.role()
-	k := &call{s: s, ctx: ctx, cancel: func() {}, role: role, number: -1, out: newDoc(), wc: writeConcern{majority: true}}
+	k := s.ownCall(ctx, role)
 	s.points.clear()
 	s.cursors.closeAll()
 	for _, ss := range s.sessions.all() {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -25,12 +26,18 @@ type call struct {
 	db   string
 	name string // as it was sent, which may be an alias
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	out    *builder
-	role   Role
-	hold   *holder // the session's latch
-	maxMS  int64
+	// ctx ends with the client's patience and, for a write, when this member stops
+	// being the primary that the write began on. patience is without the latter: who
+	// waits for an entry under way is told its fate by the log.
+	ctx      context.Context
+	patience context.Context
+	cancel   context.CancelFunc
+
+	reign context.Context
+	out   *builder
+	role  Role
+	hold  *holder // the session's latch
+	maxMS int64
 
 	rc      readConcern
 	wc      writeConcern
@@ -53,9 +60,9 @@ type call struct {
 
 // dispatch runs one request. hangUp closes the connection without an answer.
 func (s *Server) dispatch(c *conn, req *wire.Request) (out document, more, hangUp bool) {
-	k := &call{s: s, conn: c, req: req, db: req.Database, name: req.Command(), number: -1, out: newDoc(), ctx: c.ctx, cancel: func() {}}
+	k := &call{s: s, conn: c, req: req, db: req.Database, name: req.Command(), number: -1, out: newDoc(), ctx: c.ctx, patience: c.ctx, cancel: func() {}}
 	k.args = args{what: k.name, doc: req.Body}
-	k.role = s.topology.role()
+	k.role, k.reign = s.topology.writes()
 	err := k.safely()
 	defer func() { k.cancel() }()
 	if err == errHangUp {
@@ -169,9 +176,6 @@ func (k *call) prepare() error {
 	if v := k.text("apiVersion"); v != "" && v != "1" {
 		return errorf(322, "API version must be \"1\"")
 	}
-	if k.cmd.name != "hello" && k.cmd.name != "getMore" {
-		k.ctx, k.cancel = deadline(k.conn.ctx, k.maxMS)
-	}
 	k.refuse("help", "coordinator")
 	if d := k.document("$clusterTime"); d != nil {
 		a := &args{what: "$clusterTime", doc: d}
@@ -188,10 +192,31 @@ func (k *call) prepare() error {
 	if err := k.checkRole(); err != nil {
 		return err
 	}
+	k.setDeadline()
 	if err := k.parseConcerns(); err != nil {
 		return err
 	}
 	return k.checkout()
+}
+
+// setDeadline gives the command its time. A hello and a getMore see to their own.
+func (k *call) setDeadline() {
+	if k.cmd.name == "hello" || k.cmd.name == "getMore" {
+		return
+	}
+	k.patience, k.cancel = deadline(k.conn.ctx, k.maxMS)
+	k.ctx = k.patience
+	if k.role.Writable && (k.cmd.write || k.inTxn) {
+		ctx, interrupt := context.WithCancel(k.patience)
+		stop := context.AfterFunc(k.reign, interrupt)
+		patient := k.cancel
+		k.ctx, k.cancel = ctx, func() { stop(); interrupt(); patient() }
+	}
+}
+
+// ownCall is a command that the server gives itself.
+func (s *Server) ownCall(ctx context.Context, role Role) *call {
+	return &call{s: s, ctx: ctx, patience: ctx, cancel: func() {}, role: role, number: -1, out: newDoc(), wc: writeConcern{majority: true}}
 }
 
 func (k *call) sectionNames() []string {
@@ -232,6 +257,9 @@ func (k *call) checkRole() error {
 func (k *call) finish(err error) document {
 	var e *Error
 	if err != nil {
+		if errors.Is(err, context.Canceled) && k.s.ctx.Err() == nil {
+			err = interrupted()
+		}
 		e = asError(err)
 		k.out = newDoc()
 		k.out.AppendDouble("ok", 0)

@@ -20,56 +20,58 @@ func newDoc() *builder { return bsoncore.NewDocumentBuilder() }
 
 // Codes of MongoDB that this package answers with.
 const (
-	codeInternalError      = 1
-	codeBadValue           = 2
-	codeFailedToParse      = 9
-	codeUnauthorized       = 13
-	codeTypeMismatch       = 14
-	codeIllegalOperation   = 20
-	codeLockTimeout        = 24
-	codeNamespaceNotFound  = 26
-	codeIndexNotFound      = 27
-	codeCursorNotFound     = 43
-	codeNamespaceExists    = 48
-	codeMaxTimeMSExpired   = 50
-	codeCommandNotFound    = 59
-	codeWriteConcernFailed = 64
-	codeImmutableField     = 66
-	codeCannotCreateIndex  = 67
-	codeInvalidOptions     = 72
-	codeInvalidNamespace   = 73
-	codeUnknownReplWC      = 79
-	codeIndexOptions       = 85
-	codeIndexKeySpecs      = 86
-	codeShutdown           = 91
-	codeUnsatisfiableWC    = 100
-	codeWriteConflict      = 112
-	codeDocumentFailedVal  = 121
-	codePrimarySteppedDown = 189
-	codeLinearizableFailed = 187
-	codeTransactionTooOld  = 225
-	codeNotImplemented     = 238
-	codeSnapshotTooOld     = 239
-	codeNoSuchTransaction  = 251
-	codeTxnCommitted       = 256
-	codeExceededTimeLimit  = 262
-	codeNotInTransaction   = 263
-	codeNoMatchingDocument = 47
-	codeViewDepth          = 165
-	codeNotOnView          = 166
-	codeOptionNotOnView    = 167
-	codeCursorKilled       = 237
-	codeInvalidResumeToken = 260
-	codeChangeStreamFatal  = 280
-	codeHistoryLost        = 286
-	codeDuplicateKey       = 11000
-	codeInterruptedRole    = 11602
-	codeInterruptedStop    = 11600
-	codeNotPrimary         = 10107
-	codeNotPrimaryNoOk     = 13435
-	codeNotPrimaryOrSec    = 13436
-	codeUnknownField       = 40415
-	codeMissingField       = 40414
+	codeInternalError       = 1
+	codeBadValue            = 2
+	codeFailedToParse       = 9
+	codeUnauthorized        = 13
+	codeTypeMismatch        = 14
+	codeIllegalOperation    = 20
+	codeLockTimeout         = 24
+	codeNamespaceNotFound   = 26
+	codeIndexNotFound       = 27
+	codeCursorNotFound      = 43
+	codeNamespaceExists     = 48
+	codeMaxTimeMSExpired    = 50
+	codeCommandNotFound     = 59
+	codeWriteConcernFailed  = 64
+	codeImmutableField      = 66
+	codeCannotCreateIndex   = 67
+	codeInvalidOptions      = 72
+	codeInvalidNamespace    = 73
+	codeUnknownReplWC       = 79
+	codeIndexOptions        = 85
+	codeIndexKeySpecs       = 86
+	codeShutdown            = 91
+	codeUnsatisfiableWC     = 100
+	codeWriteConflict       = 112
+	codeDocumentFailedVal   = 121
+	codePrimarySteppedDown  = 189
+	codeLinearizableFailed  = 187
+	codeTransactionTooOld   = 225
+	codeNotImplemented      = 238
+	codeSnapshotTooOld      = 239
+	codeQueryPlanKilled     = 175
+	codeSnapshotUnavailable = 246
+	codeNoSuchTransaction   = 251
+	codeTxnCommitted        = 256
+	codeExceededTimeLimit   = 262
+	codeNotInTransaction    = 263
+	codeNoMatchingDocument  = 47
+	codeViewDepth           = 165
+	codeNotOnView           = 166
+	codeOptionNotOnView     = 167
+	codeCursorKilled        = 237
+	codeInvalidResumeToken  = 260
+	codeChangeStreamFatal   = 280
+	codeHistoryLost         = 286
+	codeDuplicateKey        = 11000
+	codeInterruptedRole     = 11602
+	codeInterruptedStop     = 11600
+	codeNotPrimary          = 10107
+	codeNotPrimaryNoOk      = 13435
+	codeNotPrimaryOrSec     = 13436
+	codeUnknownField        = 40415
+	codeMissingField        = 40414
 
 	codeAuthenticationFailed = 18
 	codeMechanismUnavailable = 334
@@ -111,6 +113,12 @@ func asError(err error) *Error {
 		return &Error{Code: codeInterruptedStop, Message: "interrupted at shutdown"}
 	}
 	return &Error{Code: codeInternalError, Message: err.Error()}
+}
+
+// interrupted is what a write is told that was under way when this member stopped
+// being primary, and that has written nothing.
+func interrupted() error {
+	return errorf(codeInterruptedRole, "operation was interrupted")
 }
 
 func hasCode(err error, code int32) bool {

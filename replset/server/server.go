@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/assaylab/assay/replset/internal/defect"
 	"github.com/assaylab/assay/replset/store"
 )
 
@@ -21,12 +22,15 @@ type Options struct {
 	TransactionLifetime time.Duration // 60 s
 	LockTimeout         time.Duration // how long a transaction waits for a collection; 3 s, MongoDB has 5 ms
 	SnapshotHistory     time.Duration // how far back a snapshot read may go; 30 s
-	HeartbeatMillis     int64         // for replSetGetStatus only
+	HeartbeatMillis     int64         // for replSetGetStatus and replSetGetConfig only
+	ElectionMillis      int64         // likewise: the shortest time without a heartbeat after which an election may begin
+	SessionTimeout      time.Duration // after which the record of a session goes; 30 min
 	// LongestHello is how long a streaming hello says nothing; no limit but the
 	// client's if 0. A driver that is closed at the wrong moment waits for it.
 	LongestHello time.Duration
 	// Users are who may log in, and must; nil lets everybody in.
-	Users []User
+	Users  []User
+	Defect defect.Defect // planted by tests
 }
 
 // Server serves the clients of one member.
@@ -72,13 +76,17 @@ func New(m Member, o Options) *Server {
 	if o.SnapshotHistory == 0 {
 		o.SnapshotHistory = 30 * time.Second
 	}
+	if o.SessionTimeout == 0 {
+		o.SessionTimeout = 30 * time.Minute
+	}
 	s := &Server{
 		m: m, o: o, started: time.Now(), latches: newLatches(), cursors: newCursors(), sessions: newSessions(), points: newFailPoints(),
-		topology: newTopology(), waits: &stampWaits{}, parsed: map[uint32]*collection{}, conns: map[*conn]bool{},
+		waits: &stampWaits{}, parsed: map[uint32]*collection{}, conns: map[*conn]bool{},
 		resume: make(chan struct{}), counters: map[string]int64{}, access: newAccess(o.Users),
 	}
 	close(s.resume)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.topology = newTopology(s.ctx)
 	s.commands = map[string]*command{}
 	for _, c := range commandTable() {
 		s.commands[c.name] = c
@@ -227,7 +235,7 @@ const janitorEvery = 250 * time.Millisecond
 // janitor removes what time has made useless: old versions, idle cursors and
 // sessions, transactions that took too long, documents past their TTL.
 func (s *Server) janitor() {
-	lastTTL := time.Now()
+	lastTTL, lastPrune := time.Now(), time.Now()
 	for sleep(s.ctx, janitorEvery) {
 		s.interruptGone()
 		horizon := uint64(time.Now().Add(-s.o.SnapshotHistory).Unix()) << 32
@@ -238,6 +246,11 @@ func (s *Server) janitor() {
 		if time.Since(lastTTL) > ttlEvery {
 			lastTTL = time.Now()
 			s.expireDocuments(s.ctx)
+		}
+		if time.Since(lastPrune) > s.o.SessionTimeout/pruneParts {
+			lastPrune = time.Now()
+			// What fails is tried again the next time.
+			_ = s.pruneSessions(s.ctx)
 		}
 	}
 }

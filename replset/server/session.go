@@ -3,6 +3,7 @@ package server
 import (
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -27,6 +28,7 @@ type session struct {
 	number int64 // of the transaction that it has or had last
 	txn    *transaction
 	state  txnState
+	used   time.Time
 }
 
 func newSessions() *sessions { return &sessions{byID: map[string]*session{}} }
@@ -38,6 +40,9 @@ func (ss *sessions) get(id []byte, make bool) *session {
 	if s == nil && make {
 		s = &session{id: id, number: -1}
 		ss.byID[string(id)] = s
+	}
+	if s != nil {
+		s.used = time.Now()
 	}
 	return s
 }
@@ -83,7 +88,7 @@ type stmt struct {
 
 func (s *Server) readRecord(id []byte) (*record, error) {
 	r := &record{Number: -1}
-	b, err := s.m.Store.Session(id)
+	b, _, err := s.m.Store.Session(id)
 	if err != nil || b == nil {
 		return r, err
 	}

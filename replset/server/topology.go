@@ -17,10 +17,17 @@ type topology struct {
 	now     Role
 	counter int64
 	changed chan struct{} // closed at the next change
+
+	// reign ends when this member stops being the primary that it is now.
+	server   context.Context
+	reign    context.Context
+	endReign context.CancelFunc
 }
 
-func newTopology() *topology {
-	return &topology{process: bson.NewObjectID(), now: Role{Primary: -1}, changed: make(chan struct{})}
+func newTopology(server context.Context) *topology {
+	t := &topology{process: bson.NewObjectID(), now: Role{Primary: -1}, changed: make(chan struct{}), server: server}
+	t.reign, t.endReign = context.WithCancel(server)
+	return t
 }
 
 func (t *topology) set(r Role) {
@@ -28,6 +35,10 @@ func (t *topology) set(r Role) {
 	defer t.mu.Unlock()
 	if r == t.now {
 		return
+	}
+	if t.now.Writable && (!r.Writable || r.Term != t.now.Term) {
+		t.endReign()
+		t.reign, t.endReign = context.WithCancel(t.server)
 	}
 	t.now = r
 	t.counter++
@@ -39,6 +50,13 @@ func (t *topology) role() Role {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.now
+}
+
+// writes is the role, and a context that ends with it.
+func (t *topology) writes() (Role, context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.now, t.reign
 }
 
 func (t *topology) version() (Role, int64) {

@@ -45,7 +45,7 @@ func (s *Server) expireIndex(ctx context.Context, role Role, col *collection, x 
 	if err != nil {
 		return err
 	}
-	k := &call{s: s, ctx: ctx, cancel: func() {}, role: role, number: -1, out: newDoc(), wc: writeConcern{majority: true}}
+	k := s.ownCall(ctx, role)
 	st := &deleteStatement{ns: col.Name, sel: selection{filter: f, raw: raw, hint: value.Missing}, multi: true}
 	b := k.newBatch()
 	defer b.close()

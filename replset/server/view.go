@@ -19,6 +19,7 @@ type view struct {
 	pin *store.Pin
 	cat *store.Catalogue
 	own *writer // of the transaction, nil outside one
+	old bool    // at is not what was latest when the view was made
 
 	ctx context.Context // of the command that reads right now
 }
@@ -35,13 +36,33 @@ func (s *Server) past(ctx context.Context, at uint64) (*view, error) {
 	if !ok {
 		return nil, errorf(codeSnapshotTooOld, "Read timestamp is older than the oldest available timestamp")
 	}
-	return &view{s: s, at: at, pin: pin, cat: s.m.Store.Catalogue(), ctx: ctx}, nil
+	return &view{s: s, at: at, pin: pin, cat: s.m.Store.Catalogue(), ctx: ctx, old: true}, nil
 }
 
 func (v *view) release() { v.pin.Release() }
 
 func (v *view) collection(ns string) (*collection, error) {
-	return v.s.collection(v.cat.Collection(ns))
+	if !v.old {
+		return v.s.collection(v.cat.Collection(ns))
+	}
+	c, known := v.cat.At(ns, v.at)
+	if !known {
+		return nil, errorf(codeSnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation. Collection %s was dropped or renamed since", ns)
+	}
+	return v.s.collection(c)
+}
+
+// intact says whether a collection that the view has read is still there. Dropping
+// removes all its versions, so that a view which is older finds nothing, and must not
+// pass that on as a result.
+func (v *view) intact(col *collection) error {
+	switch {
+	case !v.s.m.Store.Dropped(col.ID):
+		return nil
+	case v.old || v.own != nil:
+		return errorf(codeSnapshotUnavailable, "Unable to read from a snapshot: collection %s was dropped since", col.Name)
+	}
+	return errorf(codeQueryPlanKilled, "collection dropped: %s", col.Name)
 }
 
 // item is a document that was found.
@@ -183,7 +204,7 @@ func (v *view) scan(col *collection, p *plan) (items, func()) {
 		for {
 			if sc == nil {
 				if len(spans) == 0 {
-					return item{}, io.EOF
+					return item{}, orErr(v.intact(col), io.EOF)
 				}
 				var err error
 				if sc, err = v.open(col, p, spans[0]); err != nil {
@@ -230,7 +251,7 @@ func (v *view) single(col *collection, key []byte) items {
 		done = true
 		doc, _, err := v.s.m.Store.Get(col.ID, key, v.at)
 		if err == nil && doc == nil {
-			err = io.EOF
+			err = orErr(v.intact(col), io.EOF)
 		}
 		return item{key: key, doc: doc}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/assaylab/assay/replset/internal/defect"
 	"github.com/assaylab/assay/replset/query"
 	"github.com/assaylab/assay/replset/query/value"
 	"github.com/assaylab/assay/replset/store"
@@ -119,7 +120,7 @@ func (w *writer) load(ctx context.Context, col *collection, key []byte) (documen
 	if err != nil {
 		return nil, err
 	}
-	if w.at != 0 && written > w.at {
+	if w.at != 0 && written > w.at && w.s.o.Defect != defect.SecondUpdaterWins {
 		return nil, conflict()
 	}
 	return doc, nil

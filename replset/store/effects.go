@@ -83,7 +83,7 @@ type Entry struct {
 // SessionRecord is what a session must remember of its last write.
 type SessionRecord struct {
 	ID     []byte
-	Record []byte
+	Record []byte // empty removes
 }
 
 // Collection is an entry of the catalogue. It must not be changed once it is in
@@ -94,6 +94,8 @@ type Collection struct {
 	UUID    bson.Binary   `bson:"uuid"`
 	Options bson.Raw      `bson:"options,omitempty"`
 	Indexes []IndexRecord `bson:"indexes,omitempty"`
+	// Named is the entry by which it got its name, set when that is applied.
+	Named uint64 `bson:"named,omitempty"`
 }
 
 // IndexRecord is an index as it was asked for.

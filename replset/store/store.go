@@ -16,8 +16,9 @@
 //	'd' collection(4) document-key ^timestamp(8)  →  kind(1) document
 //	'i' index(4) index-key document-key ^timestamp(8)  →  kind(1) document-key
 //	'c' collection(4)  →  the collection, BSON
-//	's' session id  →  the session's record
 //	'e' timestamp(8)  →  the entry's events, see History
+//	'h'                  →  the horizon up to which versions may be gone
+//	's' session id  →  timestamp(8) the session's record
 //
 // Numbers are big-endian and timestamps inverted, so that a scan meets a
 // document's versions together and the newest first. Document and index keys are
@@ -52,6 +53,7 @@ const (
 	indexes    = 'i'
 	catalogues = 'c'
 	sessions   = 's'
+	horizons   = 'h'
 
 	live = 1
 	gone = 0
@@ -68,6 +70,7 @@ type Store struct {
 	db        *pebble.DB
 	catalogue atomic.Pointer[Catalogue]
 	next      *Catalogue // built by Apply, shown by Visible
+	doomed    sync.Map   // numbers of collections that were dropped, or are about to be
 	visible   atomic.Uint64
 
 	mu      sync.Mutex
@@ -93,6 +96,9 @@ func New(db *pebble.DB, visible uint64) (*Store, error) {
 	s.catalogue.Store(c)
 	s.next = c
 	s.visible.Store(visible)
+	if s.horizon, err = readHorizon(db); err != nil {
+		return nil, err
+	}
 	return s, s.readHistory()
 }
 
@@ -134,7 +140,14 @@ func (s *Store) Apply(b *pebble.Batch, stamp uint64, e *Effects) error {
 		}
 	}
 	for _, r := range e.Sessions {
-		if err := b.Set(append([]byte{sessions}, r.ID...), r.Record, nil); err != nil {
+		key := append([]byte{sessions}, r.ID...)
+		if len(r.Record) == 0 {
+			if err := b.Delete(key, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := b.Set(key, append(binary.BigEndian.AppendUint64(nil, stamp), r.Record...), nil); err != nil {
 			return err
 		}
 	}
@@ -166,7 +179,7 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 		if err := b.Set(number(catalogues, c.ID), doc, nil); err != nil {
 			return err
 		}
-		next.put(c)
+		next.put(c, stamp)
 	}
 	for _, id := range e.DropIndexes {
 		if err := b.DeleteRange(number(indexes, id), number(indexes, id+1), nil); err != nil {
@@ -174,13 +187,16 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 		}
 	}
 	for _, id := range e.Drop {
+		// Before the batch is committed, so that no reader can find the documents gone
+		// and not know why.
+		s.doomed.Store(id, true)
 		if err := b.Delete(number(catalogues, id), nil); err != nil {
 			return err
 		}
 		if err := b.DeleteRange(number(documents, id), number(documents, id+1), nil); err != nil {
 			return err
 		}
-		next.drop(id)
+		next.drop(id, stamp)
 	}
 	s.next = next
 	return nil
@@ -188,10 +204,21 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 
 // Visible says that everything up to the timestamp has been committed.
 func (s *Store) Visible(stamp uint64) {
+	if s.visible.Load() == 0 {
+		// What had which name before this process began is not known.
+		s.next = s.next.clone()
+		s.next.floor = stamp
+	}
 	s.catalogue.Store(s.next)
 	if stamp > s.visible.Load() {
 		s.visible.Store(stamp)
 	}
+}
+
+// Dropped says whether a collection has been dropped, or is just being.
+func (s *Store) Dropped(id uint32) bool {
+	_, gone := s.doomed.Load(id)
+	return gone
 }
 
 func number(kind byte, id uint32) []byte {
@@ -242,17 +269,41 @@ func (s *Store) Get(collection uint32, key []byte, at uint64) (doc bsoncore.Docu
 	return bytes.Clone(v[1:]), written, nil
 }
 
-// Session returns a session's record, nil if there is none.
-func (s *Store) Session(id []byte) ([]byte, error) {
+// Session returns a session's record and when it was written; nil if there is none.
+func (s *Store) Session(id []byte) (record []byte, written uint64, err error) {
 	v, closer, err := s.db.Get(append([]byte{sessions}, id...))
 	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
+		return nil, 0, nil
 	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer closer.Close()
+	if len(v) < stampSize {
+		return nil, 0, fmt.Errorf("session %x has a record of %d bytes", id, len(v))
+	}
+	return bytes.Clone(v[stampSize:]), binary.BigEndian.Uint64(v), nil
+}
+
+// StaleSessions are the ids of sessions whose record was written before a
+// timestamp, at most so many.
+func (s *Store) StaleSessions(before uint64, most int) ([][]byte, error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{sessions}, UpperBound: []byte{sessions + 1}})
 	if err != nil {
 		return nil, err
 	}
-	defer closer.Close()
-	return bytes.Clone(v), nil
+	defer it.Close()
+	var out [][]byte
+	for it.First(); it.Valid() && len(out) < most; it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return nil, err
+		}
+		if len(v) >= stampSize && binary.BigEndian.Uint64(v) < before {
+			out = append(out, bytes.Clone(it.Key()[1:]))
+		}
+	}
+	return out, it.Error()
 }
 
 // Pin keeps versions at and above a timestamp from being removed.
@@ -310,18 +361,44 @@ func (s *Store) Sweep(horizon uint64) (int, error) {
 	}
 	todo := s.trash[:n:n]
 	s.trash = s.trash[n:]
+	horizon = s.horizon
 	s.mu.Unlock()
 	b := s.db.NewBatch()
 	defer b.Close()
+	if n > 0 {
+		// With what it removes, so that a restart does not promise more than there is.
+		if err := setHorizon(b, horizon); err != nil {
+			return 0, err
+		}
+	}
 	for _, t := range todo {
 		if err := s.sweepKey(b, t); err != nil {
 			return n, err
 		}
 	}
-	if err := s.trimHistory(b); err != nil {
+	if err := s.trimHistory(b); err != nil || b.Empty() {
 		return n, err
 	}
 	return n, b.Commit(pebble.NoSync)
+}
+
+func setHorizon(b *pebble.Batch, stamp uint64) error {
+	return b.Set([]byte{horizons}, binary.BigEndian.AppendUint64(nil, stamp), nil)
+}
+
+func readHorizon(db *pebble.DB) (uint64, error) {
+	v, closer, err := db.Get([]byte{horizons})
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer closer.Close()
+	if len(v) != stampSize {
+		return 0, fmt.Errorf("the horizon has %d bytes", len(v))
+	}
+	return binary.BigEndian.Uint64(v), nil
 }
 
 // sweepKey removes what is older than the version at t.stamp, and that version
@@ -391,6 +468,7 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 	}
 	stamp, rest := binary.BigEndian.Uint64(snapshot), snapshot[8:]
 	next := newCatalogue()
+	next.floor = stamp
 	var events past
 	part := func() ([]byte, error) {
 		n, w := binary.Uvarint(rest)
@@ -418,7 +496,7 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 			if err != nil {
 				return err
 			}
-			next.put(c)
+			next.put(c, 0)
 		}
 		if key[0] == history {
 			events.note(key, value)
@@ -434,26 +512,32 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 	s.horizon = max(s.horizon, stamp)
 	events.limit = s.past.limit
 	s.past = events
+	horizon := s.horizon
 	s.mu.Unlock()
-	return nil
+	return setHorizon(b, horizon)
 }
 
 // Catalogue is the collections by name and number.
 type Catalogue struct {
 	byName map[string]*Collection
 	byID   map[uint32]*Collection
+
+	past  map[string]uint64 // names that were given up, and when last
+	floor uint64            // before it nothing is known of names that were given up
 }
 
 func newCatalogue() *Catalogue {
-	return &Catalogue{byName: map[string]*Collection{}, byID: map[uint32]*Collection{}}
+	return &Catalogue{byName: map[string]*Collection{}, byID: map[uint32]*Collection{}, past: map[string]uint64{}}
 }
 
 func (c *Catalogue) clone() *Catalogue {
-	return &Catalogue{byName: maps.Clone(c.byName), byID: maps.Clone(c.byID)}
+	return &Catalogue{byName: maps.Clone(c.byName), byID: maps.Clone(c.byID), past: maps.Clone(c.past), floor: c.floor}
 }
 
-func (c *Catalogue) put(col *Collection) {
-	c.unname(col.ID)
+func (c *Catalogue) put(col *Collection, stamp uint64) {
+	if was := c.byID[col.ID]; was != nil && was.Name != col.Name {
+		c.unname(col.ID, stamp)
+	}
 	c.byID[col.ID], c.byName[col.Name] = col, col
 }
 
@@ -463,6 +547,10 @@ func (c *Catalogue) put(col *Collection) {
 func (c *Catalogue) settle(col *Collection, stamp uint64) *Collection {
 	out := *col
 	out.Indexes = slices.Clone(col.Indexes)
+	out.Named = stamp
+	if was := c.byID[col.ID]; was != nil && was.Name == col.Name {
+		out.Named = was.Named
+	}
 	for i := range out.Indexes {
 		x := &out.Indexes[i]
 		if x.Since == 0 {
@@ -479,16 +567,35 @@ func (c *Catalogue) settle(col *Collection, stamp uint64) *Collection {
 	return &out
 }
 
-func (c *Catalogue) drop(id uint32) {
-	c.unname(id)
+func (c *Catalogue) drop(id uint32, stamp uint64) {
+	c.unname(id, stamp)
 	delete(c.byID, id)
 }
 
 // unname gives up a collection's name, unless another one has it by now.
-func (c *Catalogue) unname(id uint32) {
-	if was := c.byID[id]; was != nil && c.byName[was.Name] == was {
-		delete(c.byName, was.Name)
+func (c *Catalogue) unname(id uint32, stamp uint64) {
+	was := c.byID[id]
+	if was == nil || c.byName[was.Name] != was {
+		return
 	}
+	delete(c.byName, was.Name)
+	if len(c.past) >= maxPastNames {
+		clear(c.past)
+		c.floor = stamp
+	}
+	c.past[was.Name] = stamp
+}
+
+// maxPastNames bounds what is remembered of names that were given up.
+const maxPastNames = 4096
+
+// At returns the collection that had a name at a timestamp, nil if none had. known is
+// false if one had it that is gone, or may have: its documents cannot be read any more.
+func (c *Catalogue) At(name string, at uint64) (col *Collection, known bool) {
+	if col = c.byName[name]; col != nil && col.Named <= at {
+		return col, true
+	}
+	return nil, at >= c.floor && c.past[name] <= at
 }
 
 // Collection returns the collection of that namespace, nil if there is none.
@@ -531,7 +638,7 @@ func readCatalogue(db *pebble.DB) (*Catalogue, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.put(col)
+		c.put(col, 0)
 	}
 	return c, it.Error()
 }

@@ -321,3 +321,72 @@ func FuzzDecodeEffects(f *testing.F) {
 		}
 	})
 }
+
+func TestARestartPromisesNoMoreThanThereIs(t *testing.T) {
+	s := open(t)
+	for stamp := uint64(1); stamp <= 9; stamp++ {
+		apply(t, s, stamp, &Effects{Changes: []Change{{Collection: 1, Key: key(0), Document: doc(int(stamp))}}})
+	}
+	pin, ok := s.PinAt(3)
+	if !ok {
+		t.Fatal("nothing was swept yet, and 3 cannot be read")
+	}
+	pin.Release()
+	if _, err := s.Sweep(6); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, s, 9)
+	if _, ok := s.PinAt(5); ok {
+		t.Error("after a restart a timestamp can be read whose versions are gone")
+	}
+	if _, ok := s.PinAt(9); !ok {
+		t.Error("after a restart the newest state cannot be read")
+	}
+	state, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := open(t)
+	b := other.db.NewBatch()
+	if err := other.Restore(b, state); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Commit(pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	other.Visible(9)
+	other = reopen(t, other, 9)
+	if _, ok := other.PinAt(8); ok {
+		t.Error("a member that was restored promises what the other may have swept")
+	}
+}
+
+func reopen(t *testing.T, s *Store, visible uint64) *Store {
+	t.Helper()
+	again, err := New(s.db, visible)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+func TestSessionRecordsGoByAnEntry(t *testing.T) {
+	s := open(t)
+	for i := range 4 {
+		apply(t, s, uint64(i+1), &Effects{Sessions: []SessionRecord{{[]byte{byte(i)}, []byte("r")}}})
+	}
+	stale, err := s.StaleSessions(3, 10)
+	if err != nil || len(stale) != 2 {
+		t.Fatalf("stale are %v, %v; want two", stale, err)
+	}
+	if stale, _ := s.StaleSessions(3, 1); len(stale) != 1 {
+		t.Errorf("at most one gave %v", stale)
+	}
+	apply(t, s, 5, &Effects{Sessions: []SessionRecord{{ID: stale[0]}}})
+	if r, _, err := s.Session(stale[0]); r != nil || err != nil {
+		t.Errorf("a record that was removed is %q, %v", r, err)
+	}
+	if r, at, err := s.Session(stale[1]); string(r) != "r" || at != 2 || err != nil {
+		t.Errorf("another record is %q of %d, %v", r, at, err)
+	}
+}

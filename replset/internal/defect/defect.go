@@ -13,7 +13,8 @@ const (
 	// ReadWithoutQuorum answers linearizable reads from the state of a member that
 	// takes itself for the primary.
 	ReadWithoutQuorum
-	// AckBeforeSync acknowledges entries before they are on disk.
+	// AckBeforeSync acknowledges entries when they are written, and syncs them a
+	// moment later.
 	AckBeforeSync
 	// SecondUpdaterWins lets a transaction write a document that has changed since
 	// its snapshot.
