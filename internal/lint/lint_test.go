@@ -57,9 +57,6 @@ var imports = map[string][]string{
 	"internal/defect":          {},
 	"replset/internal/defect":  {},
 	"replset/internal/history": {},
-
-	"internal/spawn": {},
-	"internal/lint":  {},
 }
 
 // pure are the packages in which a result must depend on the arguments alone.
