@@ -35,6 +35,9 @@ var imports = map[string][]string{
 	"lab":          {"lab/..."},
 	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli"},
 	"studies":      {"lab/flow", "studies/..."},
+
+	"studies/screeningwrite": {"lab/...", "screening/...", "replset", "internal/defect"},
+
 	"examples/...": {"lab"},
 	"bench/...":    {"lab/...", "internal/...", "replset"},
 
