@@ -79,7 +79,7 @@ func (r *run) budget(ctx context.Context, j *trial.Judging) check.Result {
 
 // counter is a client of its own whose commands are counted.
 func (r *run) counter(ctx context.Context) (*reviewers, func(), error) {
-	c := &reviewers{meter: &meter{}}
+	c := &reviewers{meter: newMeter()}
 	var err error
 	c.client, err = mongo.Connect(options.Client().ApplyURI(r.uri).SetAppName(Name + " counter").SetMonitor(c.meter.monitor()))
 	if err != nil {

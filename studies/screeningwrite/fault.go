@@ -53,8 +53,8 @@ func (r *run) harm(ctx context.Context, fault string) error {
 	return fmt.Errorf("no fault %q", fault)
 }
 
-// recover brings the set back to full strength after a fault.
-func (r *run) recover(ctx context.Context) error {
+// restore brings the set back to full strength after a fault.
+func (r *run) restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if r.killed >= 0 {

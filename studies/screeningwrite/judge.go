@@ -39,7 +39,7 @@ func (f *fixture) examine(ctx context.Context, b *batch) (*evidence, error) {
 	e := &evidence{b: b}
 	var err error
 	if b.struck {
-		if err := f.run.recover(ctx); err != nil {
+		if err := f.run.restore(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -286,6 +286,9 @@ func (e *evidence) causes() check.Result {
 				possible = f.arm.path == screening.Transactional || f.cell.eligibility || f.cell.regime.fault != ""
 			case screening.ModeMoved:
 				possible = false
+			}
+			if k.Free && k.Cause != screening.StudyFold {
+				c.wrong("%s on %s was not charged for a conflict with %s, as only one with a fold is", s.Reviewer, s.Study, k.Cause)
 			}
 			if !possible {
 				c.wrong("%s on %s lost against %s at version %d, which cannot be", s.Reviewer, s.Study, k.Cause, k.Version)

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/event"
@@ -20,9 +19,11 @@ type meter struct {
 	counting    bool // commands
 	commands    map[string]int
 	writes      []string // statistics collections written to
-	connections atomic.Int64
-	established atomic.Int64 // since the client was made
+	connections int64
+	established map[string]int // connections now there, by address
 }
+
+func newMeter() *meter { return &meter{established: map[string]int{}} }
 
 // counted is what happened in one window.
 type counted struct {
@@ -35,14 +36,14 @@ func (m *meter) start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.open, m.commands, m.writes = true, map[string]int{}, nil
-	m.connections.Store(0)
+	m.connections = 0
 }
 
 func (m *meter) stop() counted {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.open = false
-	c := counted{connections: m.connections.Load()}
+	c := counted{connections: m.connections}
 	if m.counting {
 		c.commands, c.writes = maps.Clone(m.commands), m.writes
 	}
@@ -62,13 +63,31 @@ func (m *meter) total() int {
 
 func (m *meter) pool() *event.PoolMonitor {
 	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
-		if e.Type == event.ConnectionReady {
-			m.established.Add(1)
-		}
-		if e.Type == event.ConnectionCreated {
-			m.connections.Add(1)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		switch e.Type {
+		case event.ConnectionCreated:
+			m.connections++
+		case event.ConnectionReady:
+			m.established[e.Address]++
+		case event.ConnectionClosed:
+			m.established[e.Address]--
 		}
 	}}
+}
+
+// fewest is how many connections the address has that has fewest, of those that have
+// any, and how many there are in all.
+func (m *meter) fewest() (fewest, all int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.established {
+		if fewest == 0 || n < fewest {
+			fewest = n
+		}
+		all += n
+	}
+	return fewest, all
 }
 
 func (m *meter) monitor() *event.CommandMonitor {

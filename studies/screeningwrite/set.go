@@ -27,8 +27,8 @@ type run struct {
 	set      *replset.Set // nil for one that was there before
 	uri      string
 	database string
-	note     func(string)
-	library  []string // titles of the large corpus
+	note     func(string) // only while the run begins
+	library  []string     // titles of the large corpus
 
 	// desk is the client of everything that is not a reviewer: fixtures, checks, the
 	// worker. It has no added round trip and no monitor.
@@ -86,8 +86,10 @@ func (r *run) begin(ctx context.Context, s *flow.Session) (_ func(context.Contex
 	if err := screening.Initialise(ctx, r.desk.Database(r.database)); err != nil {
 		return nil, err
 	}
-	if _, err := r.crowd(ctx, r.plan.rtt); err != nil {
-		return nil, err
+	for _, c := range s.Protocol.Cells() {
+		if _, err := r.crowd(ctx, r.plan.rtt+regimes()[c.Level("regime")].rtt); err != nil {
+			return nil, err
+		}
 	}
 	if r.plan.trace {
 		if err := r.trace(ctx); err != nil {
@@ -102,10 +104,10 @@ func (r *run) start(ctx context.Context, scratch string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	o := replset.Options{Members: r.plan.members, Dir: filepath.Join(scratch, "set-"+bson.NewObjectID().Hex()), NoSync: !r.plan.sync}
-	how := "members of the replica set are in the harness's own process"
+	how := "in the harness's own process"
 	if r.plan.processes && len(r.member) > 0 {
 		o.Command = r.member
-		how = "each member of the replica set is a process of its own"
+		how = "each a process of its own"
 	}
 	if !r.plan.sync {
 		how += "; they answer before a write is on disk, so that no time here is one of durable saves"
@@ -115,7 +117,7 @@ func (r *run) start(ctx context.Context, scratch string) error {
 		return err
 	}
 	r.uri = r.set.URI()
-	r.note(fmt.Sprintf("%d %s", r.plan.members, how))
+	r.note(fmt.Sprintf("%d members of the replica set, %s", r.plan.members, how))
 	return nil
 }
 
@@ -148,7 +150,7 @@ func (r *run) crowd(ctx context.Context, rtt time.Duration) (*reviewers, error) 
 	if c := r.reviewers[rtt]; c != nil {
 		return c, nil
 	}
-	c := &reviewers{meter: &meter{}}
+	c := &reviewers{meter: newMeter()}
 	o := options.Client().ApplyURI(r.uri).SetAppName(Name + " reviewers").SetMinPoolSize(minPool).SetPoolMonitor(c.meter.pool())
 	if r.plan.counting {
 		o.SetMonitor(c.meter.monitor())
@@ -164,12 +166,12 @@ func (r *run) crowd(ctx context.Context, rtt time.Duration) (*reviewers, error) 
 	return c, r.warm(ctx, rtt, c)
 }
 
-// warm makes the connections that the pool shall have at least, by rounds of as many
-// pings at once, until a round opens none.
+// warm makes the connections that the pool shall have at least: rounds of as many pings
+// at once, until every member has them, since any may become the primary, and a round opens none.
 func (r *run) warm(ctx context.Context, rtt time.Duration, c *reviewers) error {
-	const rounds = 50
+	const rounds = 200
 	for n := 1; ; n++ {
-		before := c.meter.established.Load()
+		_, before := c.meter.fewest()
 		var wg sync.WaitGroup
 		failed := make([]error, minPool)
 		for i := range failed {
@@ -179,11 +181,9 @@ func (r *run) warm(ctx context.Context, rtt time.Duration, c *reviewers) error {
 		if err := errors.Join(failed...); err != nil {
 			return fmt.Errorf("pool warm-up: %w", err)
 		}
-		have := c.meter.established.Load()
-		if n == rounds || have >= minPool && have == before {
-			if r.note != nil {
-				r.note(fmt.Sprintf("connection_pool_warmup: round trip +%v, %d connections after %d rounds of %d pings, at least %d wanted", rtt, have, n, minPool, minPool))
-			}
+		fewest, all := c.meter.fewest()
+		if n == rounds || fewest >= minPool && all == before {
+			r.note(fmt.Sprintf("connection_pool_warmup: round trip +%v, %d connections, %d or more to each member, after %d rounds of %d pings; at least %d wanted", rtt, all, fewest, n, minPool, minPool))
 			return nil
 		}
 	}

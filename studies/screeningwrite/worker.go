@@ -37,10 +37,10 @@ func (r *reaper) monitor() *event.CommandMonitor {
 // transaction first. A drain of one batch has thirteen.
 func deaths(kill int) int { return [...]int{8, 4, 11, 6, 13, 2, 9, 12, 7, 10, 5, 3}[kill%12] }
 
-// killWorker lets a worker die in the middle of a drain, every fourth batch. What it
-// still had under way has ended when this returns.
+// killWorker lets a worker die in the middle of a drain, every fourth batch of a plain
+// regime. What it still had under way has ended when this returns.
 func (f *fixture) killWorker(ctx context.Context) (killed bool, err error) {
-	if f.arm.path != screening.Fold || f.batches%4 != 1 {
+	if f.arm.path != screening.Fold || f.batches%4 != 1 || f.cell.regime != (regime{rtt: f.cell.regime.rtt}) {
 		return false, nil
 	}
 	s, err := screening.Open(ctx, f.run.mortal.Database(f.run.database), screening.Options{Defect: f.arm.defect})
