@@ -86,6 +86,9 @@ func (r *run) project(ctx context.Context, a arm, c cell, crowd *reviewers) (*fi
 	var list []screening.NewStudy
 	for i := range n {
 		id := fmt.Sprintf("%s/%05d", f.project, i)
+		if c.regime.library {
+			id += " " + shortTitle(r.library[i])
+		}
 		f.studies = append(f.studies, id)
 		list = append(list, screening.NewStudy{ID: id})
 	}

@@ -63,8 +63,12 @@ func (r *run) begin(ctx context.Context, s *flow.Session) (_ func(context.Contex
 			err = errors.Join(err, r.end(context.WithoutCancel(ctx)))
 		}
 	}()
-	if r.library, err = corpus(r.plan); err != nil {
+	var what string
+	if r.library, what, err = corpus(r.plan); err != nil {
 		return nil, err
+	}
+	if what != "" {
+		s.Note(what)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*startTimeout)
 	defer cancel()
