@@ -33,10 +33,11 @@ var imports = map[string][]string{
 	"lab/flow":     {"lab/protocol", "lab/host", "lab/trial", "lab/check", "lab/ledger", "lab/analysis", "lab/gate", "lab/report", "internal/spawn"},
 	"lab/cli":      {"lab/..."},
 	"lab":          {"lab/..."},
-	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli"},
+	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli", "studies/screeningwrite/cli"},
 	"studies":      {"lab/flow", "studies/..."},
 
-	"studies/screeningwrite": {"lab/...", "screening/...", "replset", "internal/defect"},
+	"studies/screeningwrite":     {"lab/...", "screening/...", "replset", "internal/defect"},
+	"studies/screeningwrite/cli": {"lab/...", "studies/screeningwrite"},
 
 	"examples/...": {"lab"},
 	"bench/...":    {"lab/...", "internal/...", "replset"},

@@ -43,6 +43,12 @@ func (f *fixture) examine(ctx context.Context, b *batch) (*evidence, error) {
 			return nil, err
 		}
 	}
+	if e.studies, err = f.reads(ctx); err != nil {
+		return nil, err
+	}
+	if e.largest, err = f.largest(ctx, e.studies); err != nil { // with its pending entries
+		return nil, err
+	}
 	if f.arm.mode != screening.ModeOff {
 		if e.before, err = f.desk.Parity(ctx, f.project); err != nil {
 			return nil, fmt.Errorf("parity after the batch: %w", err)
@@ -63,8 +69,7 @@ func (f *fixture) examine(ctx context.Context, b *batch) (*evidence, error) {
 	if e.studies, err = f.reads(ctx); err != nil {
 		return nil, err
 	}
-	e.largest, err = f.largest(ctx, e.studies)
-	return e, err
+	return e, nil
 }
 
 // results are the checks that the arm and the cell have.
