@@ -92,7 +92,7 @@ func BenchmarkDurable(b *testing.B) {
 }
 
 func durable(b *testing.B, a arrangement, load string) {
-	opt := a.options(nil)
+	opt := a.options(benchFS(b))
 	opt.SegmentBytes, opt.CheckpointBytes = 0, 0
 	s, err := Open(benchDir(b), opt)
 	if err != nil {

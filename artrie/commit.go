@@ -2,7 +2,6 @@ package artrie
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"sync"
 	"time"
@@ -128,6 +127,7 @@ func (t *Trie) record(ops []*operation) error {
 		err = t.log.Sync()
 		t.group.observe(time.Since(start))
 		t.count.commitSyncs.Add(1)
+		t.courtesy.look()
 	}
 	t.count.batches.Add(1)
 	if err != nil && fatal(err) {
@@ -239,12 +239,4 @@ func (g *group) await(b *batch) {
 	}
 	g.misses = min(g.misses+1, 6)
 	g.skip = 1<<g.misses - 1
-}
-
-// giveWay yields the processor for writers on average every 64th time. A
-// shared counter would be a line that all readers write; see docs/artrie.md, section 5.
-func giveWay() {
-	if rand.Uint32()%64 == 0 {
-		runtime.Gosched()
-	}
 }

@@ -40,6 +40,7 @@ type Trie struct {
 	_       [64]byte    // readers load what is above and should not see the traffic below
 
 	waiting  atomic.Int32 // writers between call and return
+	courtesy courtesy
 	poisoned atomic.Pointer[error]
 	readErr  atomic.Pointer[error]
 
@@ -70,6 +71,7 @@ type Trie struct {
 	// evict is held by the evictor and through a compaction.
 	evict  sync.Mutex
 	clock  radix.Clock
+	room   sync.Mutex // the turn of a writer that makes room
 	faults [64]sync.Mutex
 
 	resident atomic.Int64 // bytes of nodes in memory

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/assaylab/assay/artrie"
@@ -212,18 +210,4 @@ func evictionSection() section {
 		}
 	}
 	return s
-}
-
-// peakMemory is the highest resident size of this process so far, in bytes.
-func peakMemory() float64 {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(b), "VmHWM:")
-	kib, err := strconv.ParseFloat(strings.Fields(rest + " 0")[0], 64)
-	if err != nil {
-		return 0
-	}
-	return kib * 1024
 }

@@ -212,7 +212,6 @@ func durableIn(c config, dir string, opt artrie.Options, l load) (f figures, err
 	writes := float64(st.Writes - before.Writes)
 	f["syncs"] = float64(st.CommitSyncs-before.CommitSyncs) / writes
 	f["checkpoints"] = float64(st.Checkpoints - before.Checkpoints)
-	f["peak"] = peakMemory()
 	f["faults"] = float64(st.Faults - before.Faults)
 	return f, t.Err()
 }

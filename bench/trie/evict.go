@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime/debug"
 	"sync/atomic"
@@ -38,9 +39,7 @@ func measureEviction(c config, dir string, part int64) (f figures, err error) {
 	unix.Sync()
 	// What opening and warming took at most is not what the store takes.
 	debug.FreeOSMemory()
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
-		return nil, err
-	}
+	peak := watchMemory()
 	before := t.Stats()
 	var highest, looks atomic.Int64
 	l := load{ops: c.Ops, first: c.Keys, limit: c.Limit, readers: 4, paced: true, every: 100 * time.Millisecond}
@@ -60,8 +59,32 @@ func measureEviction(c config, dir string, part int64) (f figures, err error) {
 		return nil, err
 	}
 	st := t.Stats()
-	f["peak"] = peakMemory()
+	f["peak"] = peak()
 	f["misses"] = float64(st.Faults-before.Faults) / float64(max(1, looks.Load()))
 	f["counted"] = float64(highest.Load()) / float64(nodes)
 	return f, t.Err()
+}
+
+// watchMemory samples the anonymous resident size of this process, which leaves out
+// the program's text, until the function it returns is called: that gives the highest, in bytes.
+func watchMemory() (peak func() float64) {
+	stop, done := make(chan struct{}), make(chan float64)
+	go func() {
+		highest := 0.0
+		for tick := time.Tick(2 * time.Millisecond); ; {
+			var size, resident, shared float64
+			if b, err := os.ReadFile("/proc/self/statm"); err == nil {
+				if _, err := fmt.Sscan(string(b), &size, &resident, &shared); err == nil {
+					highest = max(highest, (resident-shared)*float64(os.Getpagesize()))
+				}
+			}
+			select {
+			case <-stop:
+				done <- highest
+				return
+			case <-tick:
+			}
+		}
+	}()
+	return func() float64 { close(stop); return <-done }
 }

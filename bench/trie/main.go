@@ -25,6 +25,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,8 @@ import (
 type config struct {
 	Dir   string // scratch, on the disk that is to be measured
 	Quick bool
+	// Profile is a folder for a processor profile of each measurement; "": none.
+	Profile string
 	// Keys is the size of the large tree, Ops the writes of one durable run, Few those
 	// beside spinning readers; Limit ends a durable run before that.
 	Keys, Ops, Few int
@@ -84,6 +87,7 @@ func main() {
 	only := flag.String("only", "", "sections, separated by commas: "+strings.Join(names, ", "))
 	runs := flag.Int("runs", 5, "rounds")
 	flag.StringVar(&c.Dir, "dir", os.TempDir(), "a folder on the disk that is to be measured; 1 GiB is used for a while")
+	flag.StringVar(&c.Profile, "profile", "", "a folder for processor profiles, one of each measurement")
 	flag.BoolVar(&c.Quick, "quick", false, "small sizes and one round: the figures mean nothing")
 	flag.Parse()
 	exit(parent(os.Stdout, c, *only, *runs))
@@ -108,7 +112,7 @@ func child(out io.Writer) error {
 			if s.name+"/"+a.name != os.Getenv(armEnv) {
 				continue
 			}
-			f, err := a.run(c)
+			f, err := profiled(c, s.name+"-"+a.name, a.run)
 			if err != nil {
 				return err
 			}
@@ -116,6 +120,22 @@ func child(out io.Writer) error {
 		}
 	}
 	return fmt.Errorf("no arm %q", os.Getenv(armEnv))
+}
+
+func profiled(c config, name string, run func(config) (figures, error)) (figures, error) {
+	if c.Profile == "" {
+		return run(c)
+	}
+	f, err := os.CreateTemp(c.Profile, name+"-*.prof")
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	got, err := run(c)
+	pprof.StopCPUProfile()
+	return got, errors.Join(err, f.Close())
 }
 
 // parent runs the sections and prints their rows.
@@ -127,6 +147,12 @@ func parent(out io.Writer, c config, only string, runs int) (err error) {
 	chosen, err := choose(only)
 	if err != nil {
 		return err
+	}
+	if c.Profile != "" {
+		// A measurement may run in another folder.
+		if c.Profile, err = filepath.Abs(c.Profile); err != nil {
+			return err
+		}
 	}
 	if c.Dir, err = os.MkdirTemp(c.Dir, "assay-trie-"); err != nil {
 		return err
