@@ -51,7 +51,7 @@ func (t *Trie) write(op *operation) (bool, error) {
 	if err := t.writable(); err != nil {
 		return false, err
 	}
-	if err := t.warm(op.Key); err != nil {
+	if err := t.warm(op); err != nil {
 		return false, err
 	}
 	switch {
@@ -80,13 +80,17 @@ func (t *Trie) write(op *operation) (bool, error) {
 	return op.done, op.err
 }
 
-// warm fetches the path to key, so that the leader finds it in memory (E5).
-func (t *Trie) warm(key string) error {
+// warm fetches what the edit will need, so that the leader finds it in memory and what
+// cannot be read is an error of this write alone (E5).
+func (t *Trie) warm(op *operation) error {
 	if !t.cold.Load() {
 		return nil
 	}
-	_, _, err := t.lookup(key)
-	return err
+	if t.opt.Mode == Owned {
+		t.tree.RLock()
+		defer t.tree.RUnlock()
+	}
+	return damaged(radix.Warm(&t.version.Load().root, op.Key, op.Type == wal.Delete, &t.src))
 }
 
 // commitBatch logs, syncs and applies operations, in order, in the caller's turn.

@@ -113,10 +113,7 @@ func Open(dir string, opt *Options) (*Trie, error) {
 	if err := t.fs.MkdirAll(dir); err != nil {
 		return nil, err
 	}
-	if t.lock, err = t.fs.Lock(path.Join(dir, "LOCK")); err != nil {
-		if errors.Is(err, fsys.ErrLocked) {
-			return nil, fmt.Errorf("open %s: %w: %w", dir, ErrLocked, err)
-		}
+	if t.lock, err = hold(t.fs, dir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	if err := t.load(); err != nil {
