@@ -142,7 +142,7 @@ func (a *Arena) take(b []byte) []byte {
 			return append([]byte(nil), b...)
 		}
 		// The first chunk is small: most prefix scans are.
-		a.chunk = make([]byte, 0, min(arenaChunk, max(256, 4*cap(a.chunk), len(b))))
+		a.chunk = make([]byte, 0, min(arenaChunk, max(256, 2*cap(a.chunk), len(b))))
 	}
 	n := len(a.chunk)
 	a.chunk = append(a.chunk, b...)

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"path"
@@ -336,7 +337,10 @@ func (r *reader) start(s *segment, b []byte) (last uint64, ok bool, err error) {
 // later finds the first valid record of the segment from off on that proves
 // something durable at or beyond the given number.
 func later(b []byte, off int64, id uint32, durable uint64) (p parsed, at int64, ok bool) {
-	for off = (off + align - 1) / align * align; off < int64(len(b)); off += align {
+	for off = (off + align - 1) / align * align; off+recordHead < int64(len(b)); off += align {
+		if binary.LittleEndian.Uint32(b[off+16:]) != id {
+			continue // as parse would say, and most of a segment may be zeros
+		}
 		if p, ok := parse(b[off:], id); ok && p.durable >= durable {
 			return p, off, true
 		}
