@@ -61,6 +61,7 @@ func measureEviction(c config, dir string, part int64) (f figures, err error) {
 	st := t.Stats()
 	f["peak"] = peak()
 	f["misses"] = float64(st.Faults-before.Faults) / float64(max(1, looks.Load()))
+	f["syncs"] = float64(st.CommitSyncs-before.CommitSyncs) / float64(st.Writes-before.Writes)
 	f["counted"] = float64(highest.Load()) / float64(nodes)
 	return f, t.Err()
 }
