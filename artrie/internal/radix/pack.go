@@ -33,6 +33,7 @@ type Packer struct {
 	pieces []piece // of the nodes on the way down, one after the other
 	able   []*piece
 	tmp    []byte
+	sink   uint8 // of glances
 }
 
 // mark remembers a node whose state word becomes w, from was.
@@ -148,6 +149,10 @@ func (p *Packer) inner(b []byte, h *head, keep bool) ([]byte, error) {
 		}
 	}
 	b = append(b, byte(h.n-1))
+	if h.kind <= kind16 {
+		_, ch := h.array()
+		p.sink |= glance(ch[:h.n])
+	}
 	var err error
 	h.each(func(c byte, s *Ref) bool {
 		b = append(b, c)
