@@ -260,11 +260,18 @@ func (r *reader) read(all []*segment) error {
 	var cur []byte
 	var curStart uint64
 	var prev *segment
-	for i, s := range segs {
-		b, err := readAll(s.file)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", segmentName(s.id), err)
+	next := readAhead(segs)
+	defer func() {
+		if next != nil {
+			<-next // the file must not be closed under it
 		}
+	}()
+	for i, s := range segs {
+		got := <-next
+		if next = readAhead(segs[i+1:]); got.err != nil {
+			return fmt.Errorf("read %s: %w", segmentName(s.id), got.err)
+		}
+		b := got.b
 		if prev != nil && s.id != prev.id+1 {
 			return r.damage(prev, 0, 0, 0, fmt.Sprintf("the segment after it is missing; the next is %s", segmentName(s.id)))
 		}
@@ -306,6 +313,26 @@ func (r *reader) read(all []*segment) error {
 		return r.damage(last, r.off, r.last+1, r.covered, "the log ends before the checkpoint that was made from it")
 	}
 	return nil
+}
+
+// contents is a segment that was read whole.
+type contents struct {
+	b   []byte
+	err error
+}
+
+// readAhead reads the first of the segments while the caller works on the one before.
+// It returns nil if there is none.
+func readAhead(segs []*segment) chan contents {
+	if len(segs) == 0 {
+		return nil
+	}
+	ch := make(chan contents, 1)
+	go func() {
+		b, err := readAll(segs[0].file)
+		ch <- contents{b, err}
+	}()
+	return ch
 }
 
 func (r *reader) head(s *segment, b []byte) error {
