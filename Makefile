@@ -16,6 +16,7 @@ test:
 	$(GO) vet ./...
 	$(GO) test $(TESTFLAGS) ./...
 	$(GO) test -race $(TESTFLAGS) $(CONCURRENT)
+	cd bench/trie && $(GO) vet ./... && $(GO) test $(TESTFLAGS) ./...
 
 models:
 	$(GO) run ./models
@@ -25,6 +26,7 @@ race:
 
 bench:
 	$(GO) run ./bench/lab
+	cd bench/trie && $(GO) run .
 
 fmt:
 	gofmt -l -w .

@@ -1,7 +1,6 @@
 package replset_test
 
 import (
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"

@@ -36,7 +36,7 @@ var imports = map[string][]string{
 	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli"},
 	"studies":      {"lab/flow", "studies/..."},
 	"examples/...": {"lab"},
-	"bench/...":    {"lab/...", "internal/...", "replset"},
+	"bench/...":    {"lab/...", "artrie", "internal/...", "replset"},
 
 	"replset/query/...": {"replset/query/..."},
 	"replset/wire":      {},
