@@ -587,7 +587,7 @@ func (r *runner) end() error {
 		time.Sleep(short)
 	}
 	now := r.snapshot()
-	readings := append(host.Between(r.counters, now), r.machine.Static(r.scratch)...)
+	readings := append(host.Between(r.counters, now), r.machine.Static(standing(r.scratch))...) // the trials' folder is gone by now
 	readings = slices.CompactFunc(sortByProbe(readings), func(a, b host.Reading) bool { return a.Probe == b.Probe })
 	if err := r.hostRecord("after", "", 0, 0, readings, r.limitsOn(readings)); err != nil {
 		return err

@@ -53,6 +53,9 @@ func (r *round) readsExact() check.Result {
 			j.wrong("a reader got a wrong answer", "%s", w)
 		}
 	}
+	if r.evict == evictionFaultIn && j.res.Kinds["cold"] == 0 {
+		j.unknown("no cold key was read")
+	}
 	return j.res
 }
 
@@ -155,8 +158,6 @@ func (r *round) syncsPerWrite() check.Result {
 		j.wrong("not one sync per write: "+say, "")
 	case r.options.Durability == artrie.Group && (syncs == 0 || syncs > acked):
 		j.wrong("syncs that no write waited for, or none: "+say, "")
-	default:
-		j.res.Message = say
 	}
 	return j.res
 }
@@ -168,9 +169,7 @@ func (r *round) regimeHeld() check.Result {
 	all := int(r.after.Evicted - r.before.Evicted)
 	j.res.Operations = r.checks
 	j.res.Kinds["evicted"], j.res.Kinds["faulted in"] = r.evicted, faults
-	j.res.Message = fmt.Sprintf("%d subtrees evicted, %d brought back, in %d checkpoints", r.evicted, faults, r.checks)
 	bad := func(why string) {
-		j.res.Message = ""
 		j.wrong(fmt.Sprintf("%s: %d subtrees were evicted and %d brought back, in %d checkpoints", why, all, faults, r.checks), "")
 	}
 	moves := r.evict == evictionCold || r.evict == evictionFaultIn
