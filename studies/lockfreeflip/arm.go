@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/assaylab/assay/artrie"
@@ -62,8 +64,26 @@ type plan struct {
 
 // words reads settings and keeps the first fault.
 type words struct {
-	env map[string]string
-	err error
+	env  map[string]string
+	read []string
+	err  error
+}
+
+// get is a setting. Those that nobody asks for are found by leftOver.
+func (w *words) get(key string) (string, bool) {
+	w.read = append(w.read, key)
+	v, ok := w.env[key]
+	return v, ok
+}
+
+// leftOver refuses settings that nothing reads: a misspelt one would leave an
+// arm with the default and its name.
+func (w *words) leftOver() {
+	for key := range w.env {
+		if strings.HasPrefix(key, "FLIP_") && !slices.Contains(w.read, key) {
+			w.fail("unknown setting %s; known are %s", key, strings.Join(w.read, " "))
+		}
+	}
 }
 
 func (w *words) fail(format string, args ...any) {
@@ -74,7 +94,7 @@ func (w *words) fail(format string, args ...any) {
 
 // number is the setting as a whole number, def where it is not given.
 func (w *words) number(key string, def int) int {
-	v, ok := w.env[key]
+	v, ok := w.get(key)
 	if !ok {
 		return def
 	}
@@ -87,7 +107,7 @@ func (w *words) number(key string, def int) int {
 
 // one is the index of the setting among the words; 0 where it is not given.
 func (w *words) one(key string, of ...string) int {
-	v, ok := w.env[key]
+	v, ok := w.get(key)
 	if !ok {
 		return 0
 	}
@@ -117,20 +137,20 @@ func readPlan(env, factors map[string]string) (plan, error) {
 		spin:    f.one("readers", readersPaced, readersSpinning) == 1,
 	}
 	p.evict = []string{evictionOff, evictionIdle, evictionCold, evictionFaultIn}[f.one("eviction", evictionOff, evictionIdle, evictionCold, evictionFaultIn)]
-	if v, ok := env["FLIP_SYNC_EVERY"]; ok {
+	if v, ok := e.get("FLIP_SYNC_EVERY"); ok {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
 			e.fail("FLIP_SYNC_EVERY is a duration and not %q", v)
 		}
 		p.options.SyncEvery = d
 	}
-	if p.evict != evictionOff {
-		p.options.MemoryBudget = budget
-		p.cold = e.number("FLIP_COLD_KEYS", 100_000)
+	if cold := e.number("FLIP_COLD_KEYS", 100_000); p.evict != evictionOff {
+		p.options.MemoryBudget, p.cold = budget, cold
 	}
 	if p.each == 0 {
 		e.fail("FLIP_KEYS_PER_WRITER must not be 0")
 	}
+	e.leftOver()
 	return p, errors.Join(e.err, f.err)
 }
 
