@@ -18,7 +18,7 @@ import (
 )
 
 // Profile is one profile of a trial of a Go function, taken over its first
-// timed region.
+// region between Begin and End. A function that calls neither has none.
 type Profile struct {
 	Kind  string         `json:"kind"` // cpu, mutex or block
 	File  string         `json:"file"` // in the folder of profiles, for go tool pprof
