@@ -178,9 +178,10 @@ func (f *powered) WriteAt(b []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// save keeps what a sync has covered between from and to.
+// save keeps what a sync has covered between from and to. What lies behind the
+// end was kept when the file was cut.
 func (f *powered) save(from, to int64) error {
-	if to = min(to, f.c.synced); from >= to {
+	if to = min(to, f.c.synced, f.c.size); from >= to {
 		return nil
 	}
 	old := make([]byte, to-from)
