@@ -92,6 +92,9 @@ func (s *session) reportVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if out != "" && into != "" {
+				return usage("--out makes a file and --into changes one; give one of them")
+			}
 			print := func(w io.Writer) error { return f.Write(w, src) }
 			if into == "" {
 				return s.write(out, print)
@@ -107,7 +110,6 @@ func (s *session) reportVerb() *cobra.Command {
 	c.Flags().StringVarP(&format, "format", "f", "text", "one of the `formats` above")
 	c.Flags().StringVarP(&out, "out", "o", "", "`file` to write (default stdout)")
 	c.Flags().StringVar(&into, "into", "", "`document` in which the page takes the place between <!-- assay:NAME --> and <!-- /assay:NAME -->")
-	c.MarkFlagsMutuallyExclusive("out", "into")
 	return c
 }
 
