@@ -189,8 +189,9 @@ func run(ctx context.Context, t *trial.T, d defect) error {
 		return errors.Join(err, trie.Close())
 	}
 	t.Report(r.readsExact())
-	t.Report(r.acknowledgedIsDurable())
-	t.Report(r.seenIsDurable())
+	at := r.places()
+	t.Report(r.acknowledgedIsDurable(at))
+	t.Report(r.seenIsDurable(at))
 	t.Report(r.syncsPerWrite())
 	t.Report(r.regimeHeld())
 	// The power is off: it cannot end well, and has nothing left to write.

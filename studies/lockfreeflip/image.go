@@ -10,7 +10,6 @@ import (
 	iofs "io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"github.com/assaylab/assay/artrie"
@@ -108,8 +107,14 @@ func makeImage(image string, keys, cold int) error {
 	}
 	_, err = t.Checkpoint()
 	if err == nil {
-		// With a second checkpoint the log before the first is given up.
-		if err = put(startKey(keys), nil); err == nil {
+		// With a second checkpoint the log before the first is given up. The same
+		// key again and again moves the log into the first half of a segment, so
+		// that a round's writes fit behind it.
+		err = put(startKey(keys), nil)
+		for err == nil && t.Stats().LogBytes%segmentBytes > segmentBytes/2 {
+			err = t.Put(startKey(keys), nil)
+		}
+		if err == nil {
 			_, err = t.Checkpoint()
 		}
 	}
@@ -183,7 +188,8 @@ func copyFile(from, to, name string, sum io.Writer) error {
 	return errors.Join(out.Sync(), out.Close())
 }
 
-// startContent yields every key that is there at the start.
+// each goes over all keys that are there at the start; cold is the number of a
+// cold key, else -1.
 func (s *start) each(do func(key string, cold int)) {
 	if s.Digest == "" {
 		return
@@ -204,7 +210,7 @@ func folderBytes(dir string) (int64, error) {
 		return 0, err
 	}
 	var n int64
-	for _, e := range slices.Clip(entries) {
+	for _, e := range entries {
 		info, err := e.Info()
 		if errors.Is(err, iofs.ErrNotExist) {
 			continue

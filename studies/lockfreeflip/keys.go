@@ -66,8 +66,9 @@ func coldValue(i int) []byte {
 	return binary.LittleEndian.AppendUint64(nil, splitMix64(^uint64(i)))
 }
 
-// fingerprint stands for a set of entries, whatever their order. Two different
-// sets of n entries have the same one with a probability of about 2^-128.
+// fingerprint stands for a set of entries, whatever their order: their number and
+// two sums of hashes. Two sets that nobody made for it do not have the same one
+// but by a chance of about 2^-128.
 type fingerprint struct {
 	Entries   int    `json:"entries"`
 	Sum, Sum2 uint64 // modulo 2^64, of two hashes of each entry

@@ -59,11 +59,12 @@ func (r *round) readsExact() check.Result {
 	return j.res
 }
 
-// places are the numbers of the log writes that have the round's keys.
-func (r *round) places() (at [][]int64, found int) {
+// places are the numbers of the log writes that have the round's keys, by writer
+// and index; 0 where no write has the key.
+func (r *round) places() [][]int64 {
 	type place struct{ w, i int }
 	where := make(map[string]place, writers*r.each)
-	at = make([][]int64, writers)
+	at := make([][]int64, writers)
 	shortest, longest := 1<<30, 0
 	for w := range r.keys {
 		at[w] = make([]int64, r.each)
@@ -89,9 +90,6 @@ func (r *round) places() (at [][]int64, found int) {
 			// A key's end is not marked in the bytes, so the longest one counts.
 			for size := min(longest, len(b)); size >= shortest; size-- {
 				if p, ok := where[string(b[:size])]; ok {
-					if at[p.w][p.i] == 0 {
-						found++
-					}
 					at[p.w][p.i] = int64(n + 1)
 					break
 				}
@@ -99,13 +97,12 @@ func (r *round) places() (at [][]int64, found int) {
 			b = b[len(head):]
 		}
 	}
-	return at, found
+	return at
 }
 
 // acknowledgedIsDurable is P4.
-func (r *round) acknowledgedIsDurable() check.Result {
+func (r *round) acknowledgedIsDurable(at [][]int64) check.Result {
 	j := newJudge("acknowledged_is_durable")
-	at, _ := r.places()
 	for w := range r.keys {
 		for i, mark := range r.marks[w] {
 			if at[w][i] == 0 {
@@ -122,9 +119,8 @@ func (r *round) acknowledgedIsDurable() check.Result {
 }
 
 // seenIsDurable is P5.
-func (r *round) seenIsDurable() check.Result {
+func (r *round) seenIsDurable(at [][]int64) check.Result {
 	j := newJudge("seen_is_durable")
-	at, _ := r.places()
 	for n := range r.sights {
 		for _, s := range r.sights[n] {
 			place := at[s.writer][s.index]
