@@ -50,8 +50,9 @@ type round struct {
 	exact  [readers]int      // reads whose answer was known
 	coldOK [readers]int      // of them, of cold keys
 
-	windows []window // of checkpoints
-	checks  int      // that ended
+	moved   chan struct{} // closed after the first eviction, and when there will be none
+	windows []window      // of checkpoints
+	checks  int           // that ended
 	evicted int
 	before  artrie.Stats
 	after   artrie.Stats
@@ -76,7 +77,7 @@ type sight struct {
 type window struct{ from, to int64 }
 
 func newRound(p plan, s store, disk *power) *round {
-	r := &round{plan: p, store: s, disk: disk, keys: roundKeys(p.pattern, writers, p.each)}
+	r := &round{plan: p, store: s, disk: disk, keys: roundKeys(p.pattern, writers, p.each), moved: make(chan struct{})}
 	for w := range writers {
 		r.took[w], r.ended[w], r.marks[w] = make([]int64, 0, p.each), make([]int64, 0, p.each), make([]int64, 0, p.each)
 	}
@@ -152,6 +153,9 @@ func (r *round) run(ctx context.Context, t *trial.T, dir string) error {
 // write is one writer.
 func (r *round) write(ctx context.Context, w int) error {
 	for i, key := range r.keys[w] {
+		if w == 0 && i == len(r.keys[w])-1 {
+			r.awaitMove(ctx)
+		}
 		r.asked[w].Store(int64(i + 1))
 		begin := time.Now()
 		added, err := r.store.Insert(key)
@@ -172,6 +176,32 @@ func (r *round) write(ctx context.Context, w int) error {
 		}
 	}
 	return nil
+}
+
+// moves says whether subtrees leave memory in this round.
+func (r *round) moves() bool { return r.evict == evictionCold || r.evict == evictionFaultIn }
+
+// awaitMove keeps a round that is about eviction from ending before anything has
+// left memory, or come back. In a round of the protocols' size that has
+// happened long before; a quick one might be over first.
+func (r *round) awaitMove(ctx context.Context) {
+	if !r.moves() {
+		return
+	}
+	select {
+	case <-r.moved:
+	case <-ctx.Done():
+		return
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); r.evict == evictionFaultIn && time.Now().Before(end) && r.store.Stats().Faults == r.before.Faults; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // read is one reader: mostly keys that are known to be there, once a burst a
@@ -264,6 +294,8 @@ func (r *round) peek(n, w int) error {
 // so that the first checkpoint has something in it. With eviction it drops one
 // cold subtree after each.
 func (r *round) checkpoints(stop <-chan struct{}) error {
+	moved := sync.OnceFunc(func() { close(r.moved) })
+	defer moved()
 	tick := time.NewTicker(100 * time.Microsecond)
 	defer tick.Stop()
 	for r.acked[0].Load() == 0 {
@@ -285,12 +317,13 @@ func (r *round) checkpoints(stop <-chan struct{}) error {
 			return fmt.Errorf("checkpoint %d: %w", n+1, err)
 		}
 		r.checks++
-		if r.evict == evictionCold || r.evict == evictionFaultIn {
+		if r.moves() {
 			k, err := r.store.EvictPrefix(coldPrefix(n))
 			if err != nil {
 				return fmt.Errorf("evict: %w", err)
 			}
 			r.evicted += k
+			moved()
 		}
 		select {
 		case <-stop:

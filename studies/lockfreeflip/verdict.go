@@ -168,7 +168,7 @@ func (r *round) regimeHeld() check.Result {
 	bad := func(why string) {
 		j.wrong(fmt.Sprintf("%s: %d subtrees were evicted and %d brought back, in %d checkpoints", why, all, faults, r.checks), "")
 	}
-	moves := r.evict == evictionCold || r.evict == evictionFaultIn
+	moves := r.moves()
 	switch {
 	case !moves && (all != 0 || faults != 0):
 		bad("nothing may leave memory here")
