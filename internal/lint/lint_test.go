@@ -35,6 +35,9 @@ var imports = map[string][]string{
 	"lab":          {"lab/..."},
 	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli"},
 	"studies":      {"lab/flow", "studies/..."},
+
+	"studies/lockfreeflip": {"lab/check", "lab/flow", "lab/trial", "artrie", "artrie/fsys"},
+
 	"examples/...": {"lab"},
 	"bench/...":    {"lab/...", "artrie", "internal/...", "replset"},
 

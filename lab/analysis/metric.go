@@ -168,8 +168,8 @@ func collect(run *ledger.Run, p *protocol.Protocol, planned []*trial.Observation
 	byName := map[string]*cellData{}
 	for _, c := range p.Cells() {
 		cd := &cellData{cell: c, run: run, samples: map[*trial.Observation]map[string][]int64{}}
-		for _, a := range p.Arms {
-			cd.arms = append(cd.arms, armData{arm: a.Name, rounds: make([]*trial.Observation, c.Rounds)})
+		for _, a := range c.Arms {
+			cd.arms = append(cd.arms, armData{arm: a, rounds: make([]*trial.Observation, c.Rounds)})
 		}
 		cells = append(cells, cd)
 		byName[c.Name] = cd

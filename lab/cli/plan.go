@@ -63,11 +63,12 @@ caret, and say what a sound one would run.`,
 			if why := p.Infeasible(); len(why) > 0 {
 				return &protocol.InfeasibleError{Reasons: why}
 			}
-			rounds := 0
+			rounds, trials := 0, 0
 			for _, c := range p.Cells() {
 				rounds += c.Warmup + c.Rounds
+				trials += (c.Warmup + c.Rounds) * len(c.Arms)
 			}
-			fmt.Fprintf(s.out, "%s: no fault. %d arm(s), %d cell(s), %d rounds, %d trials.\n", plan.Source, len(p.Arms), len(p.Cells()), rounds, rounds*len(p.Arms))
+			fmt.Fprintf(s.out, "%s: no fault. %d arm(s), %d cell(s), %d rounds, %d trials.\n", plan.Source, len(p.Arms), len(p.Cells()), rounds, trials)
 			return nil
 		},
 	}

@@ -145,6 +145,20 @@ func (n Narrowing) keepArms(p *protocol.Protocol) error {
 	for i := range p.Checks {
 		p.Checks[i].Arms = slices.DeleteFunc(p.Checks[i].Arms, gone)
 	}
+	for i := range p.Overrides {
+		p.Overrides[i].Arms = slices.DeleteFunc(p.Overrides[i].Arms, gone)
+	}
+	// A cell where only the reference would run has nothing to compare.
+	var cells []string
+	for _, c := range p.Cells() {
+		if len(c.Arms) > 1 {
+			cells = append(cells, c.Name)
+		}
+	}
+	if len(cells) == 0 {
+		return fmt.Errorf("no cell would be left in which two arms run; name another arm beside %s", strings.Join(n.Arms, ", "))
+	}
+	leaveOut(p, cells)
 	return nil
 }
 

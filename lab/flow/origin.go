@@ -98,12 +98,17 @@ func checkScratch(scratch string, p *protocol.Protocol) error {
 		return nil
 	}
 	// It may be gone after a stop; then the folder it was in tells.
-	for ; scratch != filepath.Dir(scratch); scratch = filepath.Dir(scratch) {
-		if _, err := os.Stat(scratch); !errors.Is(err, fs.ErrNotExist) {
+	return realDisk(standing(scratch))
+}
+
+// standing is the folder, or where it is gone the first above it that is there.
+func standing(folder string) string {
+	for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
+		if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
-	return realDisk(scratch)
+	return folder
 }
 
 // realDisk refuses a scratch folder that is memory, or that might be.

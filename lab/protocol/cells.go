@@ -12,6 +12,7 @@ type Cell struct {
 	Rounds int      // measured rounds
 	Warmup int      // rounds before them
 	Class  string   // gated or stress
+	Arms   []string // that run in it, in the order of the protocol
 
 	factors []string
 }
@@ -26,6 +27,9 @@ func (c Cell) Level(factor string) string {
 	}
 	return ""
 }
+
+// Runs says whether the arm runs in the cell.
+func (c Cell) Runs(arm string) bool { return slices.Contains(c.Arms, arm) }
 
 // Factors are the factor names, in the order of Levels.
 func (c Cell) Factors() []string { return c.factors }
@@ -69,6 +73,7 @@ func (p *Protocol) Cells() []Cell {
 			c.Name = strings.Join(parts, ",")
 		}
 		c.Rounds, c.Warmup, c.Class = p.Design.Rounds, p.Design.Warmup, ClassGated
+		var only []string // nil: all arms
 		for _, o := range p.Overrides {
 			if !o.Cells.Match(*c) {
 				continue
@@ -81,6 +86,14 @@ func (p *Protocol) Cells() []Cell {
 			}
 			if o.Class != "" {
 				c.Class = o.Class
+			}
+			if len(o.Arms) > 0 {
+				only = o.Arms
+			}
+		}
+		for _, a := range p.Arms {
+			if only == nil || slices.Contains(only, a.Name) {
+				c.Arms = append(c.Arms, a.Name)
 			}
 		}
 	}
@@ -101,7 +114,7 @@ func (p *Protocol) combinations() int {
 func (p *Protocol) trials(cells []Cell) int {
 	n := 0
 	for _, c := range cells {
-		n += (c.Rounds + c.Warmup) * len(p.Arms)
+		n += (c.Rounds + c.Warmup) * len(c.Arms)
 	}
 	return n
 }

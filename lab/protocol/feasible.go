@@ -141,10 +141,8 @@ func (c *Check) Covers(arm string, cell Cell) bool {
 
 func (p *Protocol) everRuns(c *Check, cells []Cell) bool {
 	for _, cell := range cells {
-		for _, a := range p.Arms {
-			if c.Covers(a.Name, cell) {
-				return true
-			}
+		if slices.ContainsFunc(cell.Arms, func(a string) bool { return c.Covers(a, cell) }) {
+			return true
 		}
 	}
 	return false

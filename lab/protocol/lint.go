@@ -284,8 +284,19 @@ func (r *reader) lintFactors(p *Protocol) {
 		if o.Warmup != nil && (*o.Warmup < 0 || *o.Warmup > maxRounds) {
 			r.bad(at+".warmup", "%d warm-up rounds; give 0 to %d", *o.Warmup, maxRounds)
 		}
-		if !r.given(at+".rounds") && o.Warmup == nil && o.Timeout == 0 && o.Class == "" && r.sound(at, "rounds", "warmup", "timeout", "class") {
-			r.bad(at, "changes nothing; give it one of rounds, warmup, timeout, class")
+		for j, a := range o.Arms {
+			r.armName(p, fmt.Sprintf("%s.arms[%d]", at, j), a)
+			if slices.Contains(o.Arms[:j], a) {
+				r.bad(fmt.Sprintf("%s.arms[%d]", at, j), "arm %q stands twice", a)
+			}
+		}
+		for _, a := range p.Arms {
+			if len(o.Arms) > 0 && a.Class != ClassReported && !slices.Contains(o.Arms, a.Name) {
+				r.bad(at+".arms", "leaves out %q, which is compared; only an arm of class reported may be left out", a.Name)
+			}
+		}
+		if !r.given(at+".rounds") && o.Warmup == nil && o.Timeout == 0 && o.Class == "" && len(o.Arms) == 0 && r.sound(at, "rounds", "warmup", "timeout", "class", "arms") {
+			r.bad(at, "changes nothing; give it one of rounds, warmup, timeout, class, arms")
 		}
 	}
 	if r.cellsKnown && len(r.cells) == 0 {

@@ -33,6 +33,12 @@ func (r *reader) lintRules(p *Protocol, kind, list string, rules []Rule) {
 		if r.cellsKnown && g.Class != ClassStress && len(cells) > 0 && len(judged) == 0 {
 			r.bad(at, "%s %q is judged nowhere: all the cells it selects are stress cells; make it class: stress, or select others", kind, g.Name)
 		}
+		for _, c := range judged {
+			if p.Arm(g.Arm) != nil && !c.Runs(g.Arm) {
+				r.bad(at+".arm", "%q does not run in cell %s, which the %s judges", g.Arm, c.Name, kind)
+				break
+			}
+		}
 		if g.Require != "" && !r.broken[at+".statistic"] {
 			s := search{scope: RuleScope(g.Statistic), fixed: map[string]float64{}}
 			if n, same := sameRounds(cells); same && r.roundsKnown(p) {

@@ -29,7 +29,7 @@ type Protocol struct {
 	Settings    []Setting  `json:"settings,omitempty" doc:"What the arms and checks are told besides; run sets one with a flag of its name."`
 	Factors     []Factor   `json:"factors,omitempty" doc:"What is varied. Every combination of levels is a cell."`
 	Exclude     []Selector `json:"exclude,omitempty" doc:"Cells left out: a cell that matches any of these is not run."`
-	Overrides   []Override `json:"overrides,omitempty" doc:"Other rounds, warm-up or time-out for some cells."`
+	Overrides   []Override `json:"overrides,omitempty" doc:"Other rounds, warm-up, time-out or arms for some cells."`
 	Design      Design     `json:"design" doc:"Rounds, warm-up, seed and isolation." required:"true"`
 	Metrics     []Metric   `json:"metrics" doc:"What is read from each trial." required:"true"`
 	Checks      []Check    `json:"checks,omitempty" doc:"Correctness: every one must pass before any effect is computed."`
@@ -91,6 +91,7 @@ type Override struct {
 	Rounds  int      `json:"rounds,omitempty" doc:"Measured rounds in these cells."`
 	Warmup  *int     `json:"warmup,omitempty" doc:"Warm-up rounds in these cells."`
 	Timeout Duration `json:"timeout,omitempty" doc:"Time-out of one trial in these cells."`
+	Arms    []string `json:"arms,omitempty" doc:"Which arms run in these cells; default all. Only an arm of class reported may be left out."`
 	Class   string   `json:"class,omitempty" enum:"gated,stress" doc:"stress: these cells are measured and reported, never judged."`
 }
 

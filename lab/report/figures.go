@@ -40,8 +40,12 @@ func (s *Source) countsFirst() []*protocol.Metric {
 func (s *Source) figures(cell *analysis.Cell) []figure {
 	var all []figure
 	p := s.Run.Protocol
+	planned, known := p.Cell(cell.Name)
 	for _, m := range s.countsFirst() {
 		for i := 1; i < len(p.Arms); i++ {
+			if known && !planned.Runs(p.Arms[i].Name) {
+				continue
+			}
 			all = append(all, s.figure(cell, m, &p.Arms[i]))
 		}
 	}

@@ -44,9 +44,15 @@ func (p *textPage) armsOfCells() {
 		if i == mostCells {
 			break
 		}
+		first := true
+		planned, known := p.Run.Protocol.Cell(p.Results.Cells[i].Name)
 		for j := 1; j < len(arms); j++ {
+			if known && !planned.Runs(arms[j].Name) {
+				continue
+			}
 			f := p.figure(&p.Results.Cells[i], m, &arms[j])
-			if j == 1 {
+			if first {
+				first = false
 				t.add(p.cellLabel(f.cell.Name), oneLine(arms[0].Name), spread(m, f.ref), "", "")
 			}
 			t.add(p.cellLabel(f.cell.Name), oneLine(f.arm.Name), spread(m, f.treat), f.change(), f.changeInterval())
@@ -63,8 +69,12 @@ func (p *textPage) arms(cell *analysis.Cell, metrics []*protocol.Metric) {
 		head:  []string{"", "", "mean ± sd", "min … max", "rounds"},
 		right: []bool{false, false, true, true, true}, names: []bool{true, true, false, false, false}, grouped: true,
 	}
+	planned, known := p.Run.Protocol.Cell(cell.Name)
 	for i := range p.Run.Protocol.Arms {
 		a := &p.Run.Protocol.Arms[i]
+		if known && !planned.Runs(a.Name) {
+			continue
+		}
 		for _, m := range metrics {
 			sum := orNoSummary(cell.Metric(m.Name).Arm(a.Name))
 			t.add(oneLine(a.Name), oneLine(m.Name), spread(m, sum), span(float64(sum.Min), float64(sum.Max), m.Unit), num(float64(sum.N)))

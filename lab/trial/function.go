@@ -47,12 +47,14 @@ type T struct {
 	rep   *report // nil once the function has returned
 	begun time.Time
 	timed time.Duration
+	prof  *profiler // nil: no profiles are taken
 }
 
 // Begin starts the timed region. Without Begin the whole function is timed.
 func (t *T) Begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.prof.begin()
 	t.begun = time.Now()
 }
 
@@ -65,6 +67,7 @@ func (t *T) End() {
 		t.timed += now.Sub(t.begun)
 		t.begun = time.Time{}
 	}
+	t.prof.end()
 }
 
 // Timed is the length of the timed regions that have ended.
@@ -111,6 +114,10 @@ func (t *T) call(ctx context.Context, f ArmFunc, obs *Observation) {
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		t.prof.end()
+		if t.prof != nil && t.prof.err != nil {
+			t.rep.note("profiles: %v", t.prof.err)
+		}
 		if !t.begun.IsZero() {
 			t.timed += end.Sub(t.begun)
 		}
@@ -152,6 +159,7 @@ func Child(ctx context.Context, funcs Funcs) (exit int, ok bool) {
 		fmt.Fprintf(os.Stderr, "assay: trial: this program has no arm function %q\n", c.Func)
 		return 70, true
 	}
+	c.T.prof = c.Profiler
 	// What the function starts must not take itself for a trial.
 	os.Unsetenv(childVar)
 	obs := &Observation{Status: StatusOK}
@@ -170,8 +178,9 @@ func Child(ctx context.Context, funcs Funcs) (exit int, ok bool) {
 }
 
 type childSpec struct {
-	Func string `json:"func"`
-	T    *T     `json:"t"`
+	Func     string    `json:"func"`
+	T        *T        `json:"t"`
+	Profiler *profiler `json:"profiler,omitempty"`
 }
 
 // writeReport says in the arms' own language what the function recorded.

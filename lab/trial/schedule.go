@@ -39,10 +39,6 @@ type Round struct {
 // from 0 for the trials' seeds, so that changing their number changes neither
 // order nor work of the measured ones.
 func Schedule(p *protocol.Protocol) []Round {
-	arms := make([]string, len(p.Arms))
-	for i, a := range p.Arms {
-		arms[i] = a.Name
-	}
 	var rounds []Round
 	for _, c := range p.Cells() {
 		lay := func(phase string, n, first int, warmup bool) {
@@ -51,7 +47,7 @@ func Schedule(p *protocol.Protocol) []Round {
 			var block [][]string
 			for i := range n {
 				if len(block) == 0 {
-					block = latinSquare(arms, &rng)
+					block = latinSquare(c.Arms, &rng)
 				}
 				r := Round{Cell: c.Name, Round: first + i, Warmup: warmup}
 				seed := mix(p.Design.Seed, phase+" trial", c.Name, strconv.Itoa(i))

@@ -49,6 +49,7 @@ type Nodes struct {
 	end  int64     // where buf begins
 	buf  []byte    // blocks that are not written yet
 	pool sync.Pool // of *[firstRead]byte, for Read
+	all  bool      // they wait for Flush, however many they are
 }
 
 // NodesName is the base name of the node file of a generation.
@@ -153,7 +154,7 @@ func (n *Nodes) Write(payload []byte) (uint64, error) {
 	binary.LittleEndian.PutUint32(b[4:], uint32(len(payload)))
 	binary.LittleEndian.PutUint32(b, checksum(n.Gen, off, b[4:]))
 	n.buf = append(n.buf, make([]byte, size-int64(len(b)))...)
-	if len(n.buf) >= flushBytes {
+	if len(n.buf) >= flushBytes && !n.all {
 		if err := n.flush(); err != nil {
 			return 0, err
 		}
@@ -167,8 +168,14 @@ func (n *Nodes) flush() error {
 	}
 	n.end += int64(len(n.buf))
 	n.buf = n.buf[:0]
+	if n.all {
+		n.buf, n.all = nil, false
+	}
 	return nil
 }
+
+// Gather keeps what is written from now on in memory, up to Flush.
+func (n *Nodes) Gather() { n.all = true }
 
 // Flush writes what waits.
 func (n *Nodes) Flush() error {
