@@ -70,7 +70,7 @@ type Store struct {
 	db        *pebble.DB
 	catalogue atomic.Pointer[Catalogue]
 	next      *Catalogue // built by Apply, shown by Visible
-	doomed    sync.Map   // numbers of collections that were dropped, or are about to be
+	doomed    sync.Map   // when the collection of a number was dropped last, or is about to be
 	visible   atomic.Uint64
 
 	mu      sync.Mutex
@@ -189,7 +189,7 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 	for _, id := range e.Drop {
 		// Before the batch is committed, so that no reader can find the documents gone
 		// and not know why.
-		s.doomed.Store(id, true)
+		s.doomed.Store(id, stamp)
 		if err := b.Delete(number(catalogues, id), nil); err != nil {
 			return err
 		}
@@ -215,10 +215,11 @@ func (s *Store) Visible(stamp uint64) {
 	}
 }
 
-// Dropped says whether a collection has been dropped, or is just being.
-func (s *Store) Dropped(id uint32) bool {
-	_, gone := s.doomed.Load(id)
-	return gone
+// Dropped says whether the collection that had a number at a timestamp has been
+// dropped since, or is just being. Another one may have the number by now.
+func (s *Store) Dropped(id uint32, at uint64) bool {
+	stamp, dropped := s.doomed.Load(id)
+	return dropped && stamp.(uint64) > at
 }
 
 func number(kind byte, id uint32) []byte {
