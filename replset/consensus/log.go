@@ -295,7 +295,7 @@ func openSnapshot(data []byte) (state []byte, stamp uint64, err error) {
 }
 
 // reset replaces the log by the snapshot whose state is in the batch, with the hard
-// state that comes with it, and syncs: invariant D3.
+// state that comes with it, and syncs: invariant D3 of docs/replset.md, section 5.
 func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, hs *pb.HardState, stamp uint64) error {
 	meta := s.GetMetadata()
 	if hs.GetCommit() < meta.GetIndex() {
