@@ -55,6 +55,7 @@ var imports = map[string][]string{
 
 	"replset/internal/defect":  {},
 	"replset/internal/history": {},
+	"authority/...":     {"authority"},
 
 	"internal/spawn": {},
 	"internal/lint":  {},
