@@ -5,8 +5,25 @@ package studies
 import (
 	"github.com/assaylab/assay/lab/flow"
 	"github.com/assaylab/assay/studies/lockfreeflip"
+	"os"
+
+	"github.com/assaylab/assay/lab/flow"
+	"github.com/assaylab/assay/studies/authorityreads"
 )
 
 // All lists the built-in studies, in the order they are shown. To add one, add
 // its folder and a line here.
 func All() []*flow.Study { return []*flow.Study{lockfreeflip.Study()} }
+func All() []*flow.Study {
+	return []*flow.Study{authorityreads.New(member())}
+}
+
+// member is the command that starts this program as one member of a replica set; nil,
+// where the program does not know its own path, is members in its own process.
+func member() []string {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []string{self, "replset", "member"}
+}

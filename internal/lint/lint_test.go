@@ -37,6 +37,7 @@ var imports = map[string][]string{
 	"studies":      {"lab/flow", "studies/..."},
 
 	"studies/lockfreeflip": {"lab/check", "lab/flow", "lab/trial", "artrie", "artrie/fsys"},
+	"studies/authorityreads": {"lab/...", "authority", "replset"},
 
 	"examples/...": {"lab"},
 	"bench/...":    {"lab/...", "artrie", "internal/...", "replset"},

@@ -214,6 +214,7 @@ func TestPlantedDefectsShutTheGate(t *testing.T) {
 		{"late_rider", arm{source: lateRider, strong: true, client: wrapped(func(c net.Conn) net.Conn { return slow{c} })}, "hot-1x8", checkStale},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // most of it is waiting for deadlines
 			o := carryOut(t, nil, c.name, c.arm, short(), c.cell)
 			if v := o.Verdict; v.Outcome != "ABORT" || v.Class != gate.NoGo {
 				t.Errorf("the defect ends in %s (%s): %s", v.Outcome, v.Class, v.Why)
@@ -248,4 +249,3 @@ func TestTheLieIsTold(t *testing.T) {
 		t.Error("half a header is a message")
 	}
 }
-

@@ -172,4 +172,3 @@ func TestNothingIsLeftOfASet(t *testing.T) {
 		t.Errorf("a process that is left is not found: %v", err)
 	}
 }
-
