@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/assaylab/assay/replset"
 )
 
@@ -76,7 +78,17 @@ func TestAnOldPrimaryRefuses(t *testing.T) {
 	if rec, err := direct.Read(within(t, generous), id); err != nil || !rec.Has("admin") {
 		t.Fatalf("before the fault: %+v, %v", rec, err)
 	}
-	must(t, set.Partition([]int{old}, []int{(old + 1) % 3, (old + 2) % 3}))
+	heir := (old + 1) % 3
+	must(t, set.Partition([]int{old}, []int{heir, (old + 2) % 3}))
+	must(t, set.StepUp(within(t, generous), heir))
+	if o, err := writerOf(t, people(t, set.MemberURI(heir)), Options{}).Revoke(within(t, generous), id, "admin", rev); o != Applied {
+		t.Fatalf("revoking on the new primary: %v, %v", o, err)
+	}
+	var believes struct {
+		IsWritablePrimary bool `bson:"isWritablePrimary"`
+	}
+	hello := people(t, set.MemberURI(old)).Database().RunCommand(within(t, generous), bson.D{{Key: "hello", Value: 1}})
+	must(t, hello.Decode(&believes))
 	for range 3 {
 		rec, err := direct.Read(within(t, generous), id)
 		refused(t, err, Deadline, NotPrimary, NoMajority)
@@ -84,8 +96,9 @@ func TestAnOldPrimaryRefuses(t *testing.T) {
 			t.Fatal("an old primary vouched for a role")
 		}
 	}
+	t.Logf("the old primary believed that it was one: %v", believes.IsWritablePrimary)
 	must(t, set.Heal())
-	if rec := recovers(t, readerOf(t, coll, Options{}), id); rec.Revision != rev {
+	if rec := recovers(t, readerOf(t, coll, Options{}), id); rec.Revision != rev+1 || rec.Has("admin") {
 		t.Fatalf("after healing: %+v", rec)
 	}
 }

@@ -41,17 +41,33 @@ func (e *experiment) dualPrimary(ctx context.Context) error {
 	}
 	heir := (old + 1) % members
 
-	whole, toOld, probe, toHeir, err := e.dualClients(s, old, heir)
+	ofOld, ofHeir := s.embedded.MemberURI(old), s.embedded.MemberURI(heir)
+	whole, wholeClient, err := e.reader(s.uri)
 	if err != nil {
 		return err
 	}
-	defer disconnect(whole.client, toOld.client, probe, toHeir)
-	hot, err := s.seed(ctx, peopleOf(toOld.client), plan{people: 1, hot: 1})
+	defer disconnect(wholeClient)
+	toOld, oldClient, err := e.reader(ofOld)
+	if err != nil {
+		return err
+	}
+	defer disconnect(oldClient)
+	probe, err := connect(ofOld, nil)
+	if err != nil {
+		return err
+	}
+	defer disconnect(probe)
+	toHeir, err := connect(ofHeir, nil)
+	if err != nil {
+		return err
+	}
+	defer disconnect(toHeir)
+	hot, err := s.seed(ctx, peopleOf(probe), plan{people: 1, hot: 1})
 	if err != nil {
 		return err
 	}
 	id := hot[0]
-	for _, src := range []authority.Source{whole.source, toOld.source} {
+	for _, src := range []authority.Source{whole, toOld} {
 		if rec, err := src.Read(ctx, id); err != nil || !rec.Has(role) {
 			return fmt.Errorf("before the fault: %+v, %w", rec, err)
 		}
@@ -72,13 +88,13 @@ func (e *experiment) dualPrimary(ctx context.Context) error {
 	// An error here is a no: the iteration is then not conclusive.
 	d.before, _ = believes(ctx, probe)
 	start := time.Now()
-	d.record, d.err = toOld.source.Read(ctx, id)
+	d.record, d.err = toOld.Read(ctx, id)
 	d.took = time.Since(start)
 	local, localErr := newWeak(peopleOf(probe), e.plan.shape(), readconcern.Local()).Read(ctx, id)
 	d.after, _ = believes(ctx, probe)
 
 	start = time.Now()
-	rec, err := whole.source.Read(ctx, id)
+	rec, err := whole.Read(ctx, id)
 	viaSet := time.Since(start)
 	e.Record("old_primary_ms", ms(d.took))
 	e.Record("stale_on_old", flag(d.stale()))
@@ -91,25 +107,6 @@ func (e *experiment) dualPrimary(ctx context.Context) error {
 		e.Report(d.bounded(e.plan.deadline))
 	}
 	return nil
-}
-
-type dualReader struct {
-	source authority.Source
-	client *mongo.Client
-}
-
-func (e *experiment) dualClients(s *set, old, heir int) (whole, toOld dualReader, probe, toHeir *mongo.Client, err error) {
-	if whole.source, whole.client, err = e.reader(s.uri); err != nil {
-		return
-	}
-	if toOld.source, toOld.client, err = e.reader(s.embedded.MemberURI(old)); err != nil {
-		return
-	}
-	if probe, err = connect(s.embedded.MemberURI(old), nil); err != nil {
-		return
-	}
-	toHeir, err = connect(s.embedded.MemberURI(heir), nil)
-	return
 }
 
 // revoke takes the role away and gives the revision at which it is gone, whatever

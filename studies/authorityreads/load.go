@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/assaylab/assay/authority"
 )
@@ -182,11 +183,11 @@ func (e *experiment) readers(uri string) (sources []authority.Source, clients []
 
 // reader connects one client and makes the arm's reader of it.
 func (e *experiment) reader(uri string) (authority.Source, *mongo.Client, error) {
-	more := e.arm.client
-	client, err := connect(uri, nil)
-	if more != nil {
-		client, err = connect(uri, more())
+	var more *options.ClientOptions
+	if e.arm.client != nil {
+		more = e.arm.client()
 	}
+	client, err := connect(uri, more)
 	if err != nil {
 		return nil, nil, err
 	}

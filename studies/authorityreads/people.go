@@ -95,35 +95,24 @@ func newWeak(c *mongo.Collection, o authority.Options, rc *readconcern.ReadConce
 	return &weak{c.Clone(options.Collection().SetReadConcern(rc).SetReadPreference(readpref.Primary())), o.Deadline}
 }
 
-var projection = options.FindOne().SetProjection(bson.D{{Key: "revision", Value: 1}, {Key: "roles", Value: 1}})
-
 func (w *weak) Read(ctx context.Context, id authority.ID) (authority.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.deadline)
 	defer cancel()
-	rec, err := find(ctx, w.coll, id)
-	switch {
-	case err == nil:
-		return rec, nil
-	case mongo.IsTimeout(err):
-		return authority.Record{}, &authority.Refusal{Reason: authority.Deadline, Err: err}
-	case mongo.IsNetworkError(err):
-		return authority.Record{}, &authority.Refusal{Reason: authority.Unreachable, Err: err}
-	}
-	return authority.Record{}, &authority.Refusal{Reason: authority.ServerError, Err: err}
-}
-
-// find reads a record without a bound of its own.
-func find(ctx context.Context, coll *mongo.Collection, id authority.ID) (authority.Record, error) {
 	var doc struct {
 		Revision int64    `bson:"revision"`
 		Roles    []string `bson:"roles"`
 	}
-	err := coll.FindOne(ctx, bson.D{{Key: "_id", Value: authority.CSharpLegacy.Binary(id)}}, projection).Decode(&doc)
-	if errors.Is(err, mongo.ErrNoDocuments) {
+	err := w.coll.FindOne(ctx, bson.D{{Key: "_id", Value: authority.CSharpLegacy.Binary(id)}}, options.FindOne().SetProjection(bson.D{{Key: "revision", Value: 1}, {Key: "roles", Value: 1}})).Decode(&doc)
+	reason := authority.ServerError
+	switch {
+	case err == nil:
+		return authority.Record{ID: id, Found: true, Revision: doc.Revision, Roles: doc.Roles}, nil
+	case errors.Is(err, mongo.ErrNoDocuments):
 		return authority.Record{ID: id}, nil
+	case mongo.IsTimeout(err):
+		reason = authority.Deadline
+	case mongo.IsNetworkError(err):
+		reason = authority.Unreachable
 	}
-	if err != nil {
-		return authority.Record{}, err
-	}
-	return authority.Record{ID: id, Found: true, Revision: doc.Revision, Roles: doc.Roles}, nil
+	return authority.Record{}, &authority.Refusal{Reason: reason, Err: err}
 }
