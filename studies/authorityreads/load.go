@@ -47,6 +47,7 @@ type load struct {
 
 	workers []*worker
 	hangs   atomic.Int64
+	lag     atomic.Int64 // how late the watchdog's own ticks came at most, ns: what the machine owes everybody
 }
 
 // worker is one closed loop. Its reads are its own until it has ended.
@@ -136,9 +137,11 @@ func (l *load) work(ctx context.Context, w *worker) {
 
 // watch counts the reads that hang, each once.
 func (l *load) watch(ended <-chan struct{}) {
-	tick := time.NewTicker(20 * time.Millisecond)
+	const often = 20 * time.Millisecond
+	tick := time.NewTicker(often)
 	defer tick.Stop()
 	counted := make([]int64, len(l.workers))
+	last := time.Since(l.origin)
 	for {
 		select {
 		case <-ended:
@@ -146,6 +149,8 @@ func (l *load) watch(ended <-chan struct{}) {
 		case <-tick.C:
 		}
 		now := time.Since(l.origin)
+		l.lag.Store(max(l.lag.Load(), int64(now-last-often)))
+		last = now
 		for i, w := range l.workers {
 			if began := w.began.Load(); began > 0 && counted[i] != began && now-time.Duration(began) > l.deadline+hangAfter {
 				counted[i] = began

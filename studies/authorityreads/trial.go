@@ -130,6 +130,7 @@ type observed struct {
 	reads  []read
 	writes []write
 	hangs  int
+	lag    time.Duration
 	lost   int
 	fault  time.Duration
 }
@@ -184,6 +185,7 @@ func (e *experiment) observe(ctx context.Context, s *set, until time.Duration, m
 	stop()
 	beside.Wait()
 	o.reads, o.writes, o.hangs, o.lost = l.all(), t.writes, int(l.hangs.Load()), t.lost
+	o.lag = time.Duration(l.lag.Load())
 	return o, errors.Join(err, failed)
 }
 
@@ -218,6 +220,7 @@ func (e *experiment) report(s *set, o *observed, measured []read, span time.Dura
 	e.Record("throughput", float64(len(answered))/span.Seconds())
 	e.Record("hangs", float64(o.hangs))
 	e.Record("over_deadline", float64(late))
+	e.Record("machine_lag_ms", ms(o.lag))
 	var changes []int64
 	for _, w := range o.writes {
 		if w.outcome == authority.Applied {
@@ -240,7 +243,11 @@ func (e *experiment) report(s *set, o *observed, measured []read, span time.Dura
 	}
 	e.Report(stale)
 	e.Report(h.linearizable(e.Seed))
-	e.Report(bounded(o.reads, o.hangs, e.plan.deadline))
+	within := bounded(o.reads, o.hangs, e.plan.deadline)
+	if within.Verdict == check.Fail {
+		within.Message += fmt.Sprintf("; timers of the machine itself came up to %.0f ms late", ms(o.lag))
+	}
+	e.Report(within)
 	if o.lost > 0 {
 		e.Note("%d people were left alone because the outcome of a change stayed open", o.lost)
 	}
