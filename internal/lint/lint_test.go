@@ -56,7 +56,7 @@ var imports = map[string][]string{
 
 	"replset/internal/defect":  {},
 	"replset/internal/history": {},
-	"authority/...":     {"authority"},
+	"authority/...":            {"authority"},
 
 	"internal/spawn": {},
 	"internal/lint":  {},
