@@ -56,5 +56,5 @@ func Main(studies ...*Study) {
 	if len(studies) == 1 {
 		name = studies[0].Name
 	}
-	os.Exit(cli.App{Name: name, Studies: studies, Lends: true}.Main())
+	os.Exit(cli.App{Name: name, Studies: studies}.Main())
 }

@@ -72,5 +72,5 @@ func unruly() {
 	extra := &cobra.Command{Use: "defect", Short: "Fail as only a defect can", RunE: func(*cobra.Command, []string) error {
 		panic("index out of range")
 	}}
-	os.Exit(cli.App{Name: "unruly", Studies: []*flow.Study{study}, Lends: true, Extra: []*cobra.Command{extra}}.Main())
+	os.Exit(cli.App{Name: "unruly", Studies: []*flow.Study{study}, Extra: []*cobra.Command{extra}}.Main())
 }

@@ -40,17 +40,6 @@ type App struct {
 	// Extra are verbs of the program's own. An error of theirs may have a method
 	// ExitStatus() int, which is then the status of the program.
 	Extra []*cobra.Command
-	// Lends says that this is a program about its only study: protocol files may name
-	// the study's functions, and no argument means the study.
-	Lends bool
-}
-
-// lent is the study that needs no name, nil where there is none.
-func (a App) lent() *flow.Study {
-	if a.Lends && len(a.Studies) == 1 {
-		return a.Studies[0]
-	}
-	return nil
 }
 
 // Main runs the program for this process and returns its exit status. A
@@ -236,7 +225,6 @@ func (s *session) plan(arg, variant string) (*flow.Plan, error) {
 	}
 	// A program of one study lends its functions to protocol files.
 	plan, err := flow.ReadFile(arg, s.app.own())
-	plan, err := flow.ReadFile(arg, s.app.lent())
 	var cause *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -252,9 +240,6 @@ func (s *session) plan(arg, variant string) (*flow.Plan, error) {
 
 // study is the study that the argument names; with none given, the program's own.
 func (s *session) study(arg string) *flow.Study {
-	if arg == "" {
-		return s.app.lent()
-	}
 	for _, st := range s.app.Studies {
 		if st.Name == arg {
 			return st
