@@ -141,7 +141,10 @@ func history(t *testing.T, seed uint64, rule func(*store) func(context.Context, 
 			})
 		}
 		all.Wait()
+		synctest.Wait() // reads that everybody left end too
+		s.mu.Lock()
 		reads = s.reads
+		s.mu.Unlock()
 	})
 	return ops, reads, answers, refusals
 }
