@@ -3,10 +3,28 @@
 package studies
 
 import (
+	"os"
+
 	"github.com/assaylab/assay/lab/flow"
+	"github.com/assaylab/assay/studies/authorityreads"
 	"github.com/assaylab/assay/studies/lockfreeflip"
 )
 
 // All lists the built-in studies, in the order they are shown. To add one, add
 // its folder and a line here.
-func All() []*flow.Study { return []*flow.Study{lockfreeflip.Study()} }
+func All() []*flow.Study {
+	return []*flow.Study{
+		authorityreads.New(member()),
+		lockfreeflip.Study(),
+	}
+}
+
+// member is the command that starts this program as one member of a replica set; nil,
+// where the program does not know its own path, is members in its own process.
+func member() []string {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []string{self, "replset", "member"}
+}

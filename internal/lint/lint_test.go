@@ -36,7 +36,8 @@ var imports = map[string][]string{
 	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli"},
 	"studies":      {"lab/flow", "studies/..."},
 
-	"studies/lockfreeflip": {"lab/check", "lab/flow", "lab/trial", "artrie", "artrie/fsys"},
+	"studies/lockfreeflip":   {"lab/check", "lab/flow", "lab/trial", "artrie", "artrie/fsys"},
+	"studies/authorityreads": {"lab/...", "authority", "replset"},
 
 	"examples/...": {"lab"},
 	"bench/...":    {"lab/...", "artrie", "internal/...", "replset"},
@@ -55,6 +56,7 @@ var imports = map[string][]string{
 
 	"replset/internal/defect":  {},
 	"replset/internal/history": {},
+	"authority/...":            {"authority"},
 
 	"internal/spawn": {},
 	"internal/lint":  {},

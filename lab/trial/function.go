@@ -90,8 +90,13 @@ func (t *T) say(do func()) {
 // Record keeps a scalar. The same key twice counts as missing.
 func (t *T) Record(key string, v float64) { t.say(func() { t.rep.value(key, v) }) }
 
+// SeriesSuffix ends the names of samples that are a series: one value for each second
+// of the trial, in order. The page plots them over time.
+const SeriesSuffix = "_per_second"
+
 // Samples keeps bulk samples, usually nanoseconds; several calls with one
-// name add up. With a negative one all of that name are missing.
+// name add up. With a negative one all of that name are missing. See
+// SeriesSuffix for samples whose order means something.
 func (t *T) Samples(name string, v []int64) { t.say(func() { t.rep.keep(name, v) }) }
 
 // Report keeps a check's result, for checks that the protocol declares as

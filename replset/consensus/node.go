@@ -276,6 +276,18 @@ func (n *Node) TakeOver(ctx context.Context) error {
 	})
 }
 
+// Usurp makes the member stand for election though it hears of a leader, and the
+// others vote though they do, as if that leader had handed over: it is for a leader
+// that was cut off, does not know it, and cannot be asked. Nothing but liveness rests
+// on members' loyalty to a leader, since reads are confirmed by a majority and not by a
+// lease. It returns once the attempt has begun.
+func (n *Node) Usurp(ctx context.Context) error {
+	return n.post(ctx, func() {
+		st := n.raw.BasicStatus()
+		_ = n.raw.Step(&pb.Message{Type: pb.MsgTimeoutNow.Enum(), To: &n.o.ID, From: &st.Lead, Term: st.HardState.Term})
+	})
+}
+
 // Transfer asks the leader, which this member must be, to hand over to another;
 // to 0 means the one whose log is furthest. It returns once the attempt has
 // begun.
