@@ -75,6 +75,11 @@ func (s *Store) load(ctx context.Context, path SavePath, c *change, out *Outcome
 			}
 		}
 	}
+	if !known.Load() && path.reads() && c.Resubmission {
+		if err := s.kept(ctx, c.Project, op); err != nil {
+			return nil, err
+		}
+	}
 	if known.Load() || slices.Contains(l.study.Recent, op) || l.study.carries(op) {
 		return nil, fmt.Errorf("operation %s: %w", op.Hex(), ErrDuplicate)
 	}
@@ -97,6 +102,16 @@ func (s *Store) stored(ctx context.Context, project string, op bson.ObjectID, kn
 		}
 	}
 	return []func() error{look(s.receipts), look(s.quarantine)}
+}
+
+// kept checks that a resubmitted operation is young enough for its receipt to be there,
+// had it been saved.
+func (s *Store) kept(ctx context.Context, project string, op bson.ObjectID) error {
+	r, found, err := get[retirement](ctx, s.retirements, byID(project))
+	if err == nil && found && op.Timestamp().Before(r.Horizon) {
+		return fmt.Errorf("operation %s: %w: born %v, kept since %v", op.Hex(), ErrRetired, op.Timestamp(), r.Horizon)
+	}
+	return err
 }
 
 // unknownStudy says which of the two is unknown, now that it does not matter what it costs.

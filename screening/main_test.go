@@ -176,6 +176,7 @@ type recorder struct {
 	mu       sync.Mutex
 	commands []string // "find study"
 	on       func(command string)
+	after    func(command string) // by name alone
 }
 
 func (r *recorder) monitor() *event.CommandMonitor {
@@ -191,6 +192,13 @@ func (r *recorder) monitor() *event.CommandMonitor {
 		if on != nil {
 			on(line)
 		}
+	}, Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
+		r.mu.Lock()
+		after := r.after
+		r.mu.Unlock()
+		if after != nil {
+			after(e.CommandName)
+		}
 	}}
 }
 
@@ -203,6 +211,13 @@ func (r *recorder) during(fn func()) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.commands)
+}
+
+// answered calls after for each command that has been answered.
+func (r *recorder) answered(after func(string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.after = after
 }
 
 // watch calls on for each command, on the goroutine that is about to send it.

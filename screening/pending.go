@@ -3,12 +3,9 @@ package screening
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-
-	"github.com/assaylab/assay/screening/tally"
 )
 
 // pending is one entry of a study, judged: reason is "" if it can be folded.
@@ -41,20 +38,6 @@ func judge(study string, raw bson.Raw, control Control) pending {
 		}
 	}
 	return p
-}
-
-// families are those whose rows lack something when the entry is not folded.
-func (p pending) families(maintained []tally.Family) []tally.Family {
-	out := []tally.Family{}
-	for _, m := range p.entry.Moves {
-		if m.Family.Known() && !slices.Contains(out, m.Family) {
-			out = append(out, m.Family)
-		}
-	}
-	if len(out) == 0 {
-		return maintained
-	}
-	return out
 }
 
 // pendingSet is what the worker and the reader need of a study.

@@ -108,11 +108,7 @@ func (s *Store) unheard(ctx context.Context, project string, op bson.ObjectID) e
 	if found {
 		return fmt.Errorf("operation %s: %w", op.Hex(), ErrDuplicate)
 	}
-	r, found, err := seek[retirement](ctx, s.retirements, byID(project))
-	if err == nil && found && op.Timestamp().Before(r.Horizon) {
-		return fmt.Errorf("operation %s: %w: born %v, kept since %v", op.Hex(), ErrRetired, op.Timestamp(), r.Horizon)
-	}
-	return err
+	return blame(s.kept(ctx, project, op), Interrupted)
 }
 
 func controlKey(c Control) (any, int64) { return c.Project, c.Version }

@@ -110,7 +110,7 @@ func (s *Store) foldBatch(ctx context.Context, project string, d *Drained) (int,
 		return 0, err
 	}
 	b.post(moves)
-	b.count(bad, control.Families)
+	b.count(bad)
 	rows := func(ctx context.Context) error { return swap(ctx, s.rows, b.changedRows, rowID) }
 	switch s.o.Defect {
 	case defect.LostDelta():
@@ -195,24 +195,19 @@ func sum(moves []tally.Move) []tally.Move {
 	return out
 }
 
-// count counts entries that go to quarantine in the guards of their families.
-func (b *batch) count(bad []pending, maintained []tally.Family) {
-	n := map[tally.Family]int64{}
-	for _, p := range bad {
-		for _, f := range p.families(maintained) {
-			n[f]++
-		}
-	}
+// count counts entries that go to quarantine in the guards of all families: what
+// cannot be folded cannot be trusted to say whose it is.
+func (b *batch) count(bad []pending) {
 	for _, g := range b.guards {
-		if n[g.Family] == 0 {
-			continue
+		if len(bad) == 0 {
+			return
 		}
 		if i := slices.IndexFunc(b.changedGuards, func(o guard) bool { return o.Family == g.Family }); i >= 0 {
-			b.changedGuards[i].Quarantined += n[g.Family]
+			b.changedGuards[i].Quarantined += int64(len(bad))
 			continue
 		}
 		g.Version++
-		g.Quarantined += n[g.Family]
+		g.Quarantined += int64(len(bad))
 		b.changedGuards = append(b.changedGuards, g)
 	}
 }
@@ -222,7 +217,7 @@ func quarantined(project string, bad []pending, maintained []tally.Family, now t
 	for _, p := range bad {
 		op, _ := p.raw.Lookup("op").ObjectIDOK() // as far as it can be read
 		out = append(out, Quarantined{ID: bson.NewObjectID(), Project: project, Study: p.study, Operation: op,
-			Families: p.families(maintained), Entry: p.raw, Reason: p.reason, Settled: []tally.Family{}, At: now})
+			Families: maintained, Entry: p.raw, Reason: p.reason, Settled: []tally.Family{}, At: now})
 	}
 	return out
 }

@@ -1,0 +1,316 @@
+package screening_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/assaylab/assay/internal/defect"
+	"github.com/assaylab/assay/replset"
+	"github.com/assaylab/assay/screening"
+	"github.com/assaylab/assay/screening/tally"
+)
+
+// lifeline is the network of one client, which can be cut for good: before a command
+// is sent, or when it has been sent and its answer has not come.
+type lifeline struct {
+	mu       sync.Mutex
+	cut      bool // nothing goes out any more
+	deaf     bool // nothing comes in any more
+	conns    []net.Conn
+	commands int
+	at       int  // the command to die at, from 1
+	after    bool // it is sent
+	died     chan struct{}
+}
+
+func (l *lifeline) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut || l.deaf {
+		return nil, errors.New("this client is dead")
+	}
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	l.conns = append(l.conns, c)
+	return &line{Conn: c, l: l}, nil
+}
+
+func (l *lifeline) command(string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.commands++; l.commands != l.at {
+		return
+	}
+	if l.after {
+		l.deaf = true
+	} else {
+		l.cut = true
+	}
+	close(l.died)
+}
+
+type line struct {
+	net.Conn
+	l *lifeline
+}
+
+func (c *line) Write(b []byte) (int, error) {
+	c.l.mu.Lock()
+	cut := c.l.cut
+	c.l.mu.Unlock()
+	if cut {
+		c.Close()
+		return 0, errors.New("dead")
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *line) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.l.mu.Lock()
+	deaf := c.l.deaf
+	if deaf {
+		c.l.cut = true // whatever it did next would not be of a process that is gone
+	}
+	c.l.mu.Unlock()
+	if deaf {
+		c.Close()
+		return 0, errors.New("dead")
+	}
+	return n, err
+}
+
+// mortal is a store whose process dies at the command numbered.
+func mortal(t *testing.T, uri, db string, at int, after bool, o screening.Options) (*screening.Store, *lifeline) {
+	t.Helper()
+	l := &lifeline{at: at, after: after, died: make(chan struct{})}
+	seen := &recorder{}
+	seen.watch(l.command)
+	c, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(seen.monitor()).SetDialer(l).SetServerSelectionTimeout(50 * time.Millisecond).SetRetryWrites(false).SetRetryReads(false))
+	must(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		_ = c.Disconnect(ctx)
+	})
+	s, err := screening.Open(t.Context(), c.Database(db), o)
+	must(t, err)
+	return s, l
+}
+
+// small is a set that lets a dead client's transaction go soon.
+func small(t *testing.T) string {
+	t.Helper()
+	return replset.Start(t, replset.Options{Members: 1, NoSync: true, TransactionLifetime: 500 * time.Millisecond}).URI()
+}
+
+// killWorker kills a worker at each of its commands in turn, and returns the faults of
+// the first parity that a fresh worker left without.
+func killWorker(t *testing.T, d defect.Defect) (faults []string) {
+	uri := small(t)
+	f := beginOn(t, uri)
+	f.mode(screening.ModeFold)
+	saved := 0
+	survived := map[bool]bool{}
+	for at := 1; !survived[false] || !survived[true]; at++ {
+		for _, after := range []bool{false, true} {
+			if survived[after] {
+				continue
+			}
+			for i := range 3 {
+				dec := decision(fmt.Sprint("s", i), fmt.Sprint("r", at, after), (at+i)%2 == 0)
+				dec.Session = &screening.Session{ID: "n"}
+				out, err := f.admin.Save(within(t), screening.Fold, dec)
+				must(t, err)
+				saved += out.Entries
+			}
+			doomed, l := mortal(t, uri, f.db.Name(), at, after, screening.Options{WriterGrace: 200 * time.Millisecond, Defect: d})
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = doomed.Drain(ctx, project)
+			}()
+			select {
+			case <-l.died:
+				cancel() // the dead do not try again
+				<-done
+			case <-done:
+				survived[after] = true
+			}
+			cancel()
+			f.drain()
+			p, err := f.admin.Parity(within(t), project)
+			must(t, err)
+			if p.Pending != 0 || p.Receipts != int64(saved) || p.Operations != int64(saved) {
+				p.Faults = append(p.Faults, fmt.Sprintf("%d pending, %d receipts and %d operations for %d entries", p.Pending, p.Receipts, p.Operations, saved))
+			}
+			if len(p.Faults) > 0 {
+				return append(p.Faults, fmt.Sprintf("killed at command %d, sent: %v", at, after))
+			}
+		}
+		if at > 100 {
+			t.Fatal("a drain of three studies has no end")
+		}
+	}
+	return nil
+}
+
+func TestTheWorkerSurvivesAKillAtAnyCommand(t *testing.T) {
+	t.Parallel()
+	if faults := killWorker(t, defect.Defect{}); len(faults) > 0 {
+		t.Errorf("%s", strings.Join(faults, "\n"))
+	}
+}
+
+func TestAWorkerThatAppliesTwiceIsFound(t *testing.T) {
+	t.Parallel()
+	faults := killWorker(t, defect.DoubleApply())
+	if !slices.ContainsFunc(faults, func(s string) bool { return strings.Contains(s, "the recount") }) {
+		t.Errorf("found only %v", faults)
+	}
+}
+
+func TestAnEntryThatCannotBeFoldedIsQuarantined(t *testing.T) {
+	for name, spoil := range map[string]bson.M{
+		"unknown epoch":     {"pending.0.epoch": int64(99)},
+		"unknown namespace": {"pending.0.ns": "unheard"},
+		"unknown family":    {"pending.0.moves.0.family": "Unheard"},
+		"cannot be read":    {"pending.0": bson.M{"note": 7, "moves": "none"}},
+		"incomplete":        {"pending.0.moves": bson.A{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := begin(t, tally.ProjectScreening, tally.MembershipScreening)
+			f.mode(screening.ModeFold)
+			_, err := f.admin.Save(within(t), screening.Fold, decision("s0", "r", true))
+			must(t, err)
+			_, err = f.admin.Save(within(t), screening.Fold, decision("s1", "r", true))
+			must(t, err)
+			_, err = f.db.Collection("study").UpdateOne(within(t), bson.M{"_id": "s0"}, bson.M{"$set": spoil})
+			must(t, err)
+			before, err := f.admin.Read(within(t), project, tally.ProjectScreening)
+			must(t, err)
+			if before.Exact {
+				t.Error("a read over an entry that cannot be folded calls itself exact")
+			}
+			if d := f.drain(); d.Entries != 1 || d.Quarantined != 1 {
+				t.Fatalf("%+v", d)
+			}
+			q, err := f.admin.Quarantine(within(t), project)
+			must(t, err)
+			if len(q) != 1 || q[0].Study != "s0" || !strings.Contains(q[0].Reason, strings.Fields(name)[len(strings.Fields(name))-1]) || len(q[0].Entry) == 0 {
+				t.Fatalf("quarantine has %+v", q)
+			}
+			v, err := f.admin.Read(within(t), project, tally.ProjectScreening)
+			must(t, err)
+			if v.Exact || v.Quarantined != 1 {
+				t.Errorf("%+v", v)
+			}
+			p, err := f.admin.Parity(within(t), project)
+			must(t, err)
+			if len(p.Faults) == 0 {
+				t.Error("parity does not see it")
+			}
+			for _, fam := range []tally.Family{tally.ProjectScreening, tally.MembershipScreening} {
+				must(t, f.admin.Rebuild(within(t), project, fam))
+			}
+			f.parity()
+			if q, err = f.admin.Quarantine(within(t), project); err != nil || len(q) != 1 || len(q[0].Settled) == 0 {
+				t.Errorf("after the rebuild quarantine has %+v, %v", q, err)
+			}
+		})
+	}
+}
+
+func TestACorruptRowIsRefused(t *testing.T) {
+	for path, mode := range map[screening.SavePath]screening.Mode{screening.Transactional: screening.ModeTransactional, screening.Fold: screening.ModeFold} {
+		t.Run(path.String(), func(t *testing.T) {
+			f := begin(t)
+			f.mode(mode)
+			save := func(reviewer string) {
+				t.Helper()
+				_, err := f.admin.Save(within(t), path, decision("s0", reviewer, true))
+				must(t, err)
+				f.drain()
+			}
+			save("a")
+			_, err := f.db.Collection("statisticsCurrent").UpdateOne(within(t), bson.M{"family": tally.ProjectScreening}, bson.M{"$inc": bson.M{"counters.includes": int64(1)}})
+			must(t, err)
+			if _, err := f.admin.Read(within(t), project, tally.ProjectScreening); !errors.Is(err, screening.ErrCorrupt) {
+				t.Errorf("read: %v", err)
+			}
+			save("b") // the decision is not held up by it
+			if _, err := f.admin.Read(within(t), project, tally.ProjectScreening); !errors.Is(err, screening.ErrCorrupt) {
+				t.Errorf("read after a save: %v", err)
+			}
+			v, err := f.admin.Read(within(t), project, tally.MembershipScreening)
+			if err != nil || !v.Exact || len(v.Rows) != 2 {
+				t.Errorf("the family beside it: %+v, %v", v, err)
+			}
+			if p, err := f.admin.Parity(within(t), project); err != nil || len(p.Faults) == 0 {
+				t.Errorf("parity does not see it: %v", err)
+			}
+			must(t, f.admin.Rebuild(within(t), project, tally.ProjectScreening))
+			save("c")
+			f.parity()
+		})
+	}
+}
+
+func TestTwoWorkersFoldEachEntryOnce(t *testing.T) {
+	f := begin(t)
+	f.mode(screening.ModeFold)
+	ctx := within(t)
+	saved := 0
+	for i := range 40 {
+		out, err := f.admin.Save(ctx, screening.Fold, decision(fmt.Sprint("s", i%10), fmt.Sprint("r", i), i%3 == 0))
+		must(t, err)
+		saved += out.Entries
+	}
+	var wg sync.WaitGroup
+	folded := make([]int, 3)
+	for i := range folded {
+		w := f.rival(screening.Options{})
+		wg.Go(func() {
+			d, err := w.Drain(ctx, project)
+			if err != nil {
+				t.Error(err)
+			}
+			folded[i] = d.Entries
+		})
+	}
+	wg.Wait()
+	if sum := folded[0] + folded[1] + folded[2]; sum != saved {
+		t.Errorf("%v entries folded, %d saved", folded, saved)
+	}
+	if p := f.parity(); p.Receipts != int64(saved) || p.Pending != 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestAReceiptWithoutItsDeltaIsFound(t *testing.T) {
+	f := begin(t)
+	f.mode(screening.ModeFold)
+	_, err := f.admin.Save(within(t), screening.Fold, decision("s0", "r", true))
+	must(t, err)
+	_, err = f.rival(screening.Options{Defect: defect.LostDelta()}).Drain(within(t), project)
+	must(t, err)
+	p, err := f.admin.Parity(within(t), project)
+	must(t, err)
+	if p.Receipts != 1 || p.Pending != 0 || !slices.ContainsFunc(p.Faults, func(s string) bool { return strings.Contains(s, "the recount") }) {
+		t.Errorf("%+v", p)
+	}
+}
