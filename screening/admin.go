@@ -11,11 +11,26 @@ import (
 	"github.com/assaylab/assay/screening/tally"
 )
 
-// AddProject makes a project whose statistics are off, and keeps those of the families
-// given once they are on; none given is all.
-func (s *Store) AddProject(ctx context.Context, id string, families ...tally.Family) error {
-	if id == "" {
+// NewProject is a project to add.
+type NewProject struct {
+	ID       string
+	Mode     Mode           // it is born in; "" is off
+	Families []tally.Family // whose statistics are kept while the mode is not off; none is all
+}
+
+// AddProject makes a project without studies. Nobody has saved to it, so its rows are
+// right and served from the start.
+func (s *Store) AddProject(ctx context.Context, n NewProject) error {
+	if n.ID == "" {
 		return fmt.Errorf("screening: a project without a name")
+	}
+	id, families, mode, state := n.ID, n.Families, n.Mode, Serving
+	switch mode {
+	case "", ModeOff:
+		mode, state = ModeOff, Stale
+	case ModeTransactional, ModeFold:
+	default:
+		return fmt.Errorf("screening: no such mode: %q", mode)
 	}
 	if len(families) == 0 {
 		families = tally.Families()
@@ -29,12 +44,12 @@ func (s *Store) AddProject(ctx context.Context, id string, families ...tally.Fam
 		if _, err := s.projects.InsertOne(ctx, Project{ID: id, PolicyVersion: 1}); err != nil {
 			return err
 		}
-		if _, err := s.controls.InsertOne(ctx, Control{Project: id, Mode: ModeOff, Epoch: 1, OldestEpoch: 1, Families: families, Version: 1}); err != nil {
+		if _, err := s.controls.InsertOne(ctx, Control{Project: id, Mode: mode, Epoch: 1, OldestEpoch: 1, Families: families, Version: 1}); err != nil {
 			return err
 		}
 		guards := make([]guard, len(families))
 		for i, f := range families {
-			guards[i] = guard{ID: familyKey{id, f}, Project: id, Family: f, State: Stale, Epoch: 1, Version: 1}
+			guards[i] = guard{ID: familyKey{id, f}, Project: id, Family: f, State: state, Epoch: 1, Version: 1}
 		}
 		_, err := s.guards.InsertMany(ctx, guards)
 		return err

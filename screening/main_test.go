@@ -2,6 +2,7 @@ package screening_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -23,7 +24,12 @@ import (
 // uri is of the set that the tests share, each with a database of its own.
 var uri string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	if flag.Parse(); !long() {
+		_ = flag.Set("rapid.checks", "15") // each is many commands
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	if uri = os.Getenv("ASSAY_MONGO_URI"); uri == "" {
@@ -92,7 +98,7 @@ func beginOn(t *testing.T, uri string, families ...tally.Family) *fixture {
 	f := &fixture{t: t, db: c.Database("t" + bson.NewObjectID().Hex()), seen: seen}
 	must(t, screening.Initialise(within(t), f.db))
 	f.admin = f.open(screening.Options{})
-	must(t, f.admin.AddProject(within(t), project, families...))
+	must(t, f.admin.AddProject(within(t), screening.NewProject{ID: project, Families: families}))
 	var list []screening.NewStudy
 	for i := range 10 {
 		list = append(list, screening.NewStudy{ID: fmt.Sprint("s", i)})

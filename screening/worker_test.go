@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -55,11 +56,20 @@ func (l *lifeline) command(string) {
 		return
 	}
 	if l.after {
-		l.deaf = true
-	} else {
-		l.cut = true
+		l.deaf = true // and dies when an answer comes
+		return
 	}
+	l.cut = true
 	close(l.died)
+}
+
+func (l *lifeline) dead() bool {
+	select {
+	case <-l.died:
+		return true
+	default:
+		return false
+	}
 }
 
 type line struct {
@@ -82,8 +92,9 @@ func (c *line) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.l.mu.Lock()
 	deaf := c.l.deaf
-	if deaf {
+	if deaf && !c.l.cut {
 		c.l.cut = true // whatever it did next would not be of a process that is gone
+		close(c.l.died)
 	}
 	c.l.mu.Unlock()
 	if deaf {
@@ -99,10 +110,10 @@ func mortal(t *testing.T, uri, db string, at int, after bool, o screening.Option
 	l := &lifeline{at: at, after: after, died: make(chan struct{})}
 	seen := &recorder{}
 	seen.watch(l.command)
-	c, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(seen.monitor()).SetDialer(l).SetServerSelectionTimeout(50 * time.Millisecond).SetRetryWrites(false).SetRetryReads(false))
+	c, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(seen.monitor()).SetDialer(l).SetServerSelectionTimeout(5 * time.Second).SetRetryWrites(false).SetRetryReads(false))
 	must(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
 		_ = c.Disconnect(ctx)
 	})
@@ -111,10 +122,14 @@ func mortal(t *testing.T, uri, db string, at int, after bool, o screening.Option
 	return s, l
 }
 
+// long says whether a process also dies before its command is sent. That differs from
+// dying after the one before was sent only in that the answer came.
+func long() bool { return os.Getenv("ASSAY_LONG") != "" }
+
 // small is a set that lets a dead client's transaction go soon.
 func small(t *testing.T) string {
 	t.Helper()
-	return replset.Start(t, replset.Options{Members: 1, NoSync: true, TransactionLifetime: 500 * time.Millisecond}).URI()
+	return replset.Start(t, replset.Options{Members: 1, NoSync: true, TransactionLifetime: 150 * time.Millisecond}).URI()
 }
 
 // killWorker kills a worker at each of its commands in turn, and returns the faults of
@@ -123,33 +138,32 @@ func killWorker(t *testing.T, d defect.Defect) (faults []string) {
 	uri := small(t)
 	f := beginOn(t, uri)
 	f.mode(screening.ModeFold)
-	saved := 0
-	survived := map[bool]bool{}
+	saved, kills := 0, 0
+	survived := map[bool]bool{false: !long()}
 	for at := 1; !survived[false] || !survived[true]; at++ {
 		for _, after := range []bool{false, true} {
 			if survived[after] {
 				continue
 			}
+			kills++
 			for i := range 3 {
-				dec := decision(fmt.Sprint("s", i), fmt.Sprint("r", at, after), (at+i)%2 == 0)
+				dec := decision(fmt.Sprint("s", i), fmt.Sprint("r", kills), (at+i)%2 == 0)
 				dec.Session = &screening.Session{ID: "n"}
 				out, err := f.admin.Save(within(t), screening.Fold, dec)
 				must(t, err)
 				saved += out.Entries
 			}
-			doomed, l := mortal(t, uri, f.db.Name(), at, after, screening.Options{WriterGrace: 200 * time.Millisecond, Defect: d})
+			doomed, l := mortal(t, uri, f.db.Name(), at, after, screening.Options{Defect: d})
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-			done := make(chan struct{})
+			done := make(chan error, 1)
 			go func() {
-				defer close(done)
-				_, _ = doomed.Drain(ctx, project)
+				_, err := doomed.Drain(ctx, project)
+				done <- err
 			}()
 			select {
-			case <-l.died:
-				cancel() // the dead do not try again
-				<-done
-			case <-done:
-				survived[after] = true
+			case <-l.died: // what it still tries, nobody hears
+			case err := <-done:
+				survived[after] = err == nil && !l.dead()
 			}
 			cancel()
 			f.drain()
