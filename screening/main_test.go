@@ -165,16 +165,9 @@ func (f *fixture) parity() screening.Parity {
 
 func (f *fixture) study(id string) screening.Study {
 	f.t.Helper()
-	var s screening.Study
-	must(f.t, f.db.Collection("study").FindOne(within(f.t), bson.M{"_id": id}).Decode(&s))
-	return s
-}
-
-func (f *fixture) count(collection string) int64 {
-	f.t.Helper()
-	n, err := f.db.Collection(collection).CountDocuments(within(f.t), bson.M{})
+	s, err := f.admin.Study(within(f.t), id)
 	must(f.t, err)
-	return n
+	return s
 }
 
 // recorder keeps the commands of a client.

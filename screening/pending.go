@@ -66,3 +66,12 @@ func (s *Store) control(ctx context.Context, project string) (Control, error) {
 func (s *Store) Control(ctx context.Context, project string) (Control, error) {
 	return s.control(ctx, project)
 }
+
+// Study is a study as it stands.
+func (s *Store) Study(ctx context.Context, id string) (Study, error) {
+	study, found, err := get[Study](ctx, s.studies, byID(id))
+	if err == nil && !found {
+		err = fmt.Errorf("%w: %q", ErrUnknownStudy, id)
+	}
+	return study, err
+}

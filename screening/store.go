@@ -108,6 +108,9 @@ func (s *Store) collections() map[string]**mongo.Collection {
 	}
 }
 
+// StatisticsPrefix begins the name of every collection that is not source, and of no other.
+const StatisticsPrefix = "statistics"
+
 // Initialise makes the collections and indexes that are missing, and the global
 // control. It may be called again.
 func Initialise(ctx context.Context, db *mongo.Database) error {
