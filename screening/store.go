@@ -141,7 +141,6 @@ func Initialise(ctx context.Context, db *mongo.Database) error {
 		{s.guards, mongo.IndexModel{Keys: asc("project")}},
 		{s.rows, mongo.IndexModel{Keys: asc("project", "family")}},
 		{s.receipts, mongo.IndexModel{Keys: asc("project", "op")}},
-		{s.receipts, mongo.IndexModel{Keys: asc("project", "revision")}},
 		{s.revisions, mongo.IndexModel{Keys: asc("project", "revision")}},
 		{s.slots, mongo.IndexModel{Keys: asc("project")}},
 		{s.quarantine, mongo.IndexModel{Keys: asc("project", "op")}},

@@ -70,6 +70,8 @@ var pure = map[string][]string{
 	"lab/protocol": {"os", "net", "math/rand", "crypto/rand", "math/rand/v2"},
 	"lab/analysis": {"os", "net", "time", "math/rand", "crypto/rand", "math/rand/v2"},
 	"lab/gate":     {"os", "net", "time", "math/rand", "crypto/rand", "math/rand/v2"},
+
+	"screening/tally": {"os", "net", "math/rand", "crypto/rand", "math/rand/v2"},
 }
 
 // mayInit are the packages that may have an init function, with the reason.
