@@ -112,7 +112,7 @@ func (s *Store) claim(ctx context.Context, path SavePath, k Claim, a Attempt, ou
 	defer cancel()
 	var err error
 	if mode == ModeTransactional || s.o.Eligibility {
-		err = s.transact(ctx, func(ctx context.Context) error {
+		err = s.transact(ctx, func(ctx context.Context) (err error) {
 			if mode == ModeTransactional {
 				if control, err = s.authority(ctx, path, k.Project); err != nil {
 					return err

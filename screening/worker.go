@@ -116,10 +116,12 @@ func (s *Store) foldBatch(ctx context.Context, project string, d *Drained) (int,
 	case defect.LostDelta():
 		rows = func(context.Context) error { return nil }
 	case defect.DoubleApply():
-		if err := rows(ctx); err != nil {
-			return 0, err
+		if d.Lost == 0 {
+			if err := rows(ctx); err != nil {
+				return 0, err
+			}
+			return 0, &lost{cause: Interrupted, err: errors.New("the worker died between rows and receipts")}
 		}
-		rows = func(context.Context) error { return nil }
 	}
 	now := s.o.Now()
 	err = s.transact(ctx, func(ctx context.Context) error {

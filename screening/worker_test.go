@@ -132,9 +132,10 @@ func small(t *testing.T) string {
 	return replset.Start(t, replset.Options{Members: 1, NoSync: true, TransactionLifetime: 150 * time.Millisecond}).URI()
 }
 
-// killWorker kills a worker at each of its commands in turn, and returns the faults of
-// the first parity that a fresh worker left without.
-func killWorker(t *testing.T, d defect.Defect) (faults []string) {
+// TestTheWorkerSurvivesAKillAtAnyCommand kills a worker at each of its commands in
+// turn, and has a fresh one go on.
+func TestTheWorkerSurvivesAKillAtAnyCommand(t *testing.T) {
+	t.Parallel()
 	uri := small(t)
 	f := beginOn(t, uri)
 	f.mode(screening.ModeFold)
@@ -153,7 +154,7 @@ func killWorker(t *testing.T, d defect.Defect) (faults []string) {
 				must(t, err)
 				saved += out.Entries
 			}
-			doomed, l := mortal(t, uri, f.db.Name(), at, after, screening.Options{Defect: d})
+			doomed, l := mortal(t, uri, f.db.Name(), at, after, screening.Options{})
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			done := make(chan error, 1)
 			go func() {
@@ -167,34 +168,13 @@ func killWorker(t *testing.T, d defect.Defect) (faults []string) {
 			}
 			cancel()
 			f.drain()
-			p, err := f.admin.Parity(within(t), project)
-			must(t, err)
-			if p.Pending != 0 || p.Receipts != int64(saved) || p.Operations != int64(saved) {
-				p.Faults = append(p.Faults, fmt.Sprintf("%d pending, %d receipts and %d operations for %d entries", p.Pending, p.Receipts, p.Operations, saved))
-			}
-			if len(p.Faults) > 0 {
-				return append(p.Faults, fmt.Sprintf("killed at command %d, sent: %v", at, after))
+			if p := f.parity(); p.Pending != 0 || p.Receipts != int64(saved) || p.Operations != int64(saved) {
+				t.Fatalf("killed at command %d, sent %v: %d pending, %d receipts and %d operations for %d entries", at, after, p.Pending, p.Receipts, p.Operations, saved)
 			}
 		}
 		if at > 100 {
 			t.Fatal("a drain of three studies has no end")
 		}
-	}
-	return nil
-}
-
-func TestTheWorkerSurvivesAKillAtAnyCommand(t *testing.T) {
-	t.Parallel()
-	if faults := killWorker(t, defect.Defect{}); len(faults) > 0 {
-		t.Errorf("%s", strings.Join(faults, "\n"))
-	}
-}
-
-func TestAWorkerThatAppliesTwiceIsFound(t *testing.T) {
-	t.Parallel()
-	faults := killWorker(t, defect.DoubleApply())
-	if !slices.ContainsFunc(faults, func(s string) bool { return strings.Contains(s, "the recount") }) {
-		t.Errorf("found only %v", faults)
 	}
 }
 
@@ -315,16 +295,18 @@ func TestTwoWorkersFoldEachEntryOnce(t *testing.T) {
 	}
 }
 
-func TestAReceiptWithoutItsDeltaIsFound(t *testing.T) {
-	f := begin(t)
-	f.mode(screening.ModeFold)
-	_, err := f.admin.Save(within(t), screening.Fold, decision("s0", "r", true))
-	must(t, err)
-	_, err = f.rival(screening.Options{Defect: defect.LostDelta()}).Drain(within(t), project)
-	must(t, err)
-	p, err := f.admin.Parity(within(t), project)
-	must(t, err)
-	if p.Receipts != 1 || p.Pending != 0 || !slices.ContainsFunc(p.Faults, func(s string) bool { return strings.Contains(s, "the recount") }) {
-		t.Errorf("%+v", p)
+func TestABadWorkerIsFound(t *testing.T) {
+	for _, d := range []defect.Defect{defect.LostDelta(), defect.DoubleApply()} {
+		f := begin(t)
+		f.mode(screening.ModeFold)
+		_, err := f.admin.Save(within(t), screening.Fold, decision("s0", "r", true))
+		must(t, err)
+		_, err = f.rival(screening.Options{Defect: d}).Drain(within(t), project)
+		must(t, err)
+		p, err := f.admin.Parity(within(t), project)
+		must(t, err)
+		if p.Receipts != 1 || p.Pending != 0 || !slices.ContainsFunc(p.Faults, func(s string) bool { return strings.Contains(s, "the recount") }) {
+			t.Errorf("%v: %+v", d, p)
+		}
 	}
 }

@@ -142,7 +142,7 @@ func seatFor(reviewer string) bson.E {
 	return bson.E{Key: "$or", Value: bson.A{
 		bson.D{{Key: "capacity", Value: 0}},
 		bson.D{{Key: "holders", Value: reviewer}},
-		bson.D{{Key: "$expr", Value: bson.D{{Key: "$lt", Value: bson.A{bson.D{{Key: "$size", Value: "$holders"}}, "$capacity"}}}}},
+		bson.D{{Key: "$expr", Value: bson.D{{Key: "$lt", Value: bson.A{bson.D{{Key: "$size", Value: bson.D{{Key: "$ifNull", Value: bson.A{"$holders", bson.A{}}}}}}, "$capacity"}}}}},
 	}}
 }
 
