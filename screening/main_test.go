@@ -61,7 +61,7 @@ type fixture struct {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -176,6 +176,7 @@ type recorder struct {
 	commands []string // "find study"
 	on       func(command string)
 	after    func(command string) // by name alone
+	sessions []bson.Raw           // of transactions
 }
 
 func (r *recorder) monitor() *event.CommandMonitor {
@@ -186,6 +187,9 @@ func (r *recorder) monitor() *event.CommandMonitor {
 		}
 		r.mu.Lock()
 		r.commands = append(r.commands, line)
+		if _, err := e.Command.LookupErr("startTransaction"); err == nil {
+			r.sessions = append(r.sessions, slices.Clone(e.Command.Lookup("lsid").Document()))
+		}
 		on := r.on
 		r.mu.Unlock()
 		if on != nil {

@@ -178,3 +178,16 @@ func (s *Store) retry(ctx context.Context, fn func(context.Context) error) error
 		}
 	}
 }
+
+// administer runs a transaction that no save waits for until it is through.
+func (s *Store) administer(ctx context.Context, fn func(context.Context) error) error {
+	return s.retry(ctx, func(ctx context.Context) error {
+		return s.transact(ctx, func(ctx context.Context) error {
+			err := fn(ctx)
+			if mongo.IsDuplicateKeyError(err) {
+				return err // trying again would not help
+			}
+			return blame(err, Interrupted)
+		})
+	})
+}

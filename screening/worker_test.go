@@ -33,6 +33,7 @@ type lifeline struct {
 	at       int  // the command to die at, from 1
 	after    bool // it is sent
 	died     chan struct{}
+	seen     *recorder
 }
 
 func (l *lifeline) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
@@ -107,8 +108,8 @@ func (c *line) Read(b []byte) (int, error) {
 // mortal is a store whose process dies at the command numbered.
 func mortal(t *testing.T, uri, db string, at int, after bool, o screening.Options) (*screening.Store, *lifeline) {
 	t.Helper()
-	l := &lifeline{at: at, after: after, died: make(chan struct{})}
 	seen := &recorder{}
+	l := &lifeline{at: at, after: after, died: make(chan struct{}), seen: seen}
 	seen.watch(l.command)
 	c, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(seen.monitor()).SetDialer(l).SetServerSelectionTimeout(5 * time.Second).SetRetryWrites(false).SetRetryReads(false))
 	must(t, err)
@@ -126,10 +127,22 @@ func mortal(t *testing.T, uri, db string, at int, after bool, o screening.Option
 // dying after the one before was sent only in that the answer came.
 func long() bool { return os.Getenv("ASSAY_LONG") != "" }
 
-// small is a set that lets a dead client's transaction go soon.
+// small is a set of its own for processes that die.
 func small(t *testing.T) string {
 	t.Helper()
-	return replset.Start(t, replset.Options{Members: 1, NoSync: true, TransactionLifetime: 150 * time.Millisecond}).URI()
+	return replset.Start(t, replset.Options{Members: 1, NoSync: true, TransactionLifetime: 10 * time.Second}).URI()
+}
+
+// bury ends the transactions of the dead, as the server would when their lifetime is
+// over.
+func (f *fixture) bury(l *lifeline) {
+	f.t.Helper()
+	l.seen.mu.Lock()
+	sessions := slices.Clone(l.seen.sessions)
+	l.seen.mu.Unlock()
+	if len(sessions) > 0 {
+		must(f.t, f.db.Client().Database("admin").RunCommand(within(f.t), bson.D{{Key: "killSessions", Value: sessions}}).Err())
+	}
 }
 
 // TestTheWorkerSurvivesAKillAtAnyCommand kills a worker at each of its commands in
@@ -167,6 +180,7 @@ func TestTheWorkerSurvivesAKillAtAnyCommand(t *testing.T) {
 				survived[after] = err == nil && !l.dead()
 			}
 			cancel()
+			f.bury(l)
 			f.drain()
 			if p := f.parity(); p.Pending != 0 || p.Receipts != int64(saved) || p.Operations != int64(saved) {
 				t.Fatalf("killed at command %d, sent %v: %d pending, %d receipts and %d operations for %d entries", at, after, p.Pending, p.Receipts, p.Operations, saved)
