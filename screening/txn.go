@@ -97,7 +97,7 @@ func (s *Store) transact(ctx context.Context, fn func(context.Context) error) er
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.o.WriterGrace)
 	defer cancel()
-	for {
+	for first := true; ; first = false {
 		switch err := sess.CommitTransaction(ctx); {
 		case err == nil:
 			return nil
@@ -105,7 +105,7 @@ func (s *Store) transact(ctx context.Context, fn func(context.Context) error) er
 			if pause(ctx, 5*time.Millisecond) != nil {
 				return &inDoubt{err}
 			}
-		case labelled(err, labelTransient) && !labelled(err, labelUnknownCommit):
+		case first && labelled(err, labelTransient): // after a commit in doubt it would prove less
 			return blame(err, Unattributed)
 		default:
 			return &inDoubt{err}
