@@ -177,6 +177,6 @@ func TestARetiredOperationIsRefused(t *testing.T) {
 		}
 	}
 	d.Operation = bson.NewObjectID()
-	_, err = f.admin.Save(within(t), screening.Fold, d)
+	_, err = f.admin.Save(within(t), screening.ByMode, d)
 	must(t, err)
 }
