@@ -86,7 +86,7 @@ func (s *Store) claim(ctx context.Context, path SavePath, k Claim, a Attempt, ou
 			global, _, err = get[globalControl](ctx, s.globals, byID(globalID))
 			return err
 		}, func() (err error) {
-			control, err = s.control(ctx, k.Project)
+			control, err = s.Control(ctx, k.Project)
 			return err
 		}); err != nil {
 			return err

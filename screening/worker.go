@@ -72,7 +72,7 @@ func (s *Store) Work(ctx context.Context, project string, every time.Duration, r
 func (s *Store) foldBatch(ctx context.Context, project string, d *Drained) (int, error) {
 	// The control row first: every fold raises its version, so that a study read after
 	// it either has its entries still or the batch is lost (W2).
-	control, err := s.control(ctx, project)
+	control, err := s.Control(ctx, project)
 	if err != nil {
 		return 0, err
 	}
