@@ -452,3 +452,36 @@ func TestTheFenceWaitsForAnOpenTransaction(t *testing.T) {
 	}
 	f.parity()
 }
+
+// TestWhoGivesUpLeavesNothingOpen cancels a save at each of its commands; whoever comes
+// next must not wait for a transaction that nobody ends.
+func TestWhoGivesUpLeavesNothingOpen(t *testing.T) {
+	f := begin(t)
+	f.mode(screening.ModeTransactional)
+	rival := f.rival(screening.Options{})
+	for at, done := 1, false; !done; at++ {
+		ctx, cancel := context.WithCancel(within(t))
+		n := 0
+		f.seen.watch(func(string) {
+			if n++; n == at {
+				cancel()
+			}
+		})
+		_, err := f.admin.Save(ctx, screening.Transactional, decision("s0", "r", at%2 == 0))
+		f.seen.watch(nil)
+		done = err == nil && n < at
+		cancel()
+		next, stop := context.WithTimeout(context.Background(), 20*time.Second) // a lifetime is 60 s
+		for {
+			_, err = rival.Save(next, screening.Transactional, decision("s0", "rival", at%2 == 0))
+			if !errors.Is(err, screening.ErrExhausted) {
+				break
+			}
+		}
+		stop()
+		if err != nil {
+			t.Fatalf("after a save that was given up at command %d: %v", at, err)
+		}
+	}
+	f.parity()
+}

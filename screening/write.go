@@ -88,9 +88,11 @@ func (s *Store) plain(ctx context.Context, path SavePath, mode Mode, c *change, 
 	}
 	grace, cancel := context.WithTimeout(ctx, s.o.WriterGrace)
 	defer cancel()
+	body, cancel := context.WithTimeout(ctx, s.o.WriterGrace/2)
+	defer cancel()
 	switch {
 	case l.project != nil:
-		err = s.transact(grace, func(ctx context.Context) error {
+		err = s.transact(body, func(ctx context.Context) error {
 			if err := s.admit(ctx, c, l.project); err != nil {
 				return err
 			}
@@ -101,7 +103,7 @@ func (s *Store) plain(ctx context.Context, path SavePath, mode Mode, c *change, 
 			return blame(err, Unattributed)
 		})
 	case c.presence && s.o.Tracking:
-		err = s.transact(grace, func(ctx context.Context) error {
+		err = s.transact(body, func(ctx context.Context) error {
 			if err := s.agree(ctx); err != nil {
 				return err
 			}
