@@ -22,7 +22,7 @@ models:
 	$(GO) run ./models
 
 race:
-	$(GO) test -race $(TESTFLAGS) ./lab/... ./internal/... ./replset/... ./artrie/...
+	$(GO) test -race $(TESTFLAGS) ./lab/... ./internal/... ./replset/... ./artrie/... ./screening/...
 
 bench:
 	$(GO) run ./bench/lab

@@ -52,14 +52,17 @@ var imports = map[string][]string{
 	"replset/cli":       {"replset"},
 	"replset":           {"replset/..."},
 	"artrie/...":        {"artrie/..."},
+	"screening":         {"screening/tally", "internal/defect"},
+	"screening/tally":   {},
 	"models":            {},
 
 	"replset/internal/defect":  {},
 	"replset/internal/history": {},
 	"authority/...":            {"authority"},
 
-	"internal/spawn": {},
-	"internal/lint":  {},
+	"internal/spawn":  {},
+	"internal/lint":   {},
+	"internal/defect": {},
 }
 
 // pure are the packages in which a result must depend on the arguments alone.
@@ -69,6 +72,8 @@ var pure = map[string][]string{
 	"lab/protocol": {"os", "net", "math/rand", "crypto/rand", "math/rand/v2"},
 	"lab/analysis": {"os", "net", "time", "math/rand", "crypto/rand", "math/rand/v2"},
 	"lab/gate":     {"os", "net", "time", "math/rand", "crypto/rand", "math/rand/v2"},
+
+	"screening/tally": {"os", "net", "math/rand", "crypto/rand", "math/rand/v2"},
 }
 
 // mayInit are the packages that may have an init function, with the reason.
