@@ -135,12 +135,13 @@ type Node struct {
 
 	// Of the loop.
 	writing   int // writes that the writer has
+	syncing   int // those of them that have entries
 	pending   map[uint64]*Proposal
 	nextID    uint64
 	reads     map[uint64]*read
 	waiting   []*read // confirmed, not yet applied far enough
 	copies    []*copied
-	parked    []parked // until leadership has moved, or has not
+	parked    []parked
 	lastStamp uint64
 	applied   uint64
 	role      Role
@@ -354,11 +355,11 @@ func (n *Node) run() (err error) {
 		}
 	}()
 	for {
+		n.flush()
 		if err := n.turn(); err != nil {
 			return err
 		}
 		n.countCopies()
-		n.unpark()
 		select {
 		case <-n.stop:
 			return nil
@@ -455,8 +456,7 @@ func (n *Node) persist(m *pb.Message) error {
 		})
 	}
 	if raft.IsEmptySnap(m.GetSnapshot()) {
-		n.writing++
-		n.writer.put(m)
+		n.write(m)
 		return nil
 	}
 	for n.writing > 0 {
@@ -468,9 +468,16 @@ func (n *Node) persist(m *pb.Message) error {
 		return err
 	}
 	m.Snapshot = nil
-	n.writing++
-	n.writer.put(m)
+	n.write(m)
 	return nil
+}
+
+func (n *Node) write(m *pb.Message) {
+	n.writing++
+	if len(m.GetEntries()) > 0 {
+		n.syncing++
+	}
+	n.writer.put(m)
 }
 
 // durable takes note of writes that have been synced, and sends what waited for
@@ -481,6 +488,9 @@ func (n *Node) durable(w written) error {
 	}
 	n.writing -= len(w.messages)
 	for _, m := range w.messages {
+		if len(m.GetEntries()) > 0 {
+			n.syncing--
+		}
 		if err := n.log.mirror(m); err != nil {
 			return err
 		}
