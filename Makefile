@@ -16,15 +16,17 @@ test:
 	$(GO) vet ./...
 	$(GO) test $(TESTFLAGS) ./...
 	$(GO) test -race $(TESTFLAGS) $(CONCURRENT)
+	cd bench/trie && $(GO) vet ./... && $(GO) test $(TESTFLAGS) ./...
 
 models:
 	$(GO) run ./models
 
 race:
-	$(GO) test -race $(TESTFLAGS) ./lab/... ./internal/... ./replset/... ./artrie/...
+	$(GO) test -race $(TESTFLAGS) ./lab/... ./internal/... ./replset/... ./artrie/... ./screening/...
 
 bench:
 	$(GO) run ./bench/lab
+	cd bench/trie && $(GO) run .
 
 fmt:
 	gofmt -l -w .

@@ -92,7 +92,7 @@ func BenchmarkDurable(b *testing.B) {
 }
 
 func durable(b *testing.B, a arrangement, load string) {
-	opt := a.options(nil)
+	opt := a.options(benchFS(b))
 	opt.SegmentBytes, opt.CheckpointBytes = 0, 0
 	s, err := Open(benchDir(b), opt)
 	if err != nil {
@@ -241,7 +241,7 @@ func BenchmarkMemory(b *testing.B) {
 func BenchmarkCheckpoint(b *testing.B) {
 	keys := ngrams(benchKeys())
 	dir := benchDir(b)
-	s, err := Open(dir, &Options{Durability: None, CheckpointBytes: -1})
+	s, err := Open(dir, &Options{Durability: None, CheckpointBytes: -1, FS: benchFS(b)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 func BenchmarkReplay(b *testing.B) {
 	keys := ngrams(benchKeys())
 	dir := benchDir(b)
-	s, err := Open(dir, &Options{Durability: None, CheckpointBytes: -1})
+	s, err := Open(dir, &Options{Durability: None, CheckpointBytes: -1, FS: benchFS(b)})
 	if err != nil {
 		b.Fatal(err)
 	}

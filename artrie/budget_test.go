@@ -14,7 +14,10 @@ import (
 
 // TestBudgetHolds works on ten times as many keys as fit, with writers and readers.
 func TestBudgetHolds(t *testing.T) {
-	const keys, budget = 20_000, 110 << 10
+	keys, budget := 5_000, int64(28<<10)
+	if long() {
+		keys, budget = 100_000, 550<<10
+	}
 	for _, a := range []arrangement{{durability: None}, {committer: CAS, durability: None}, {mode: Owned, durability: None}} {
 		a.budget = budget
 		t.Run(a.String(), func(t *testing.T) {
@@ -52,9 +55,10 @@ func TestBudgetHolds(t *testing.T) {
 			busy.Wait()
 			st := s.Stats()
 			t.Logf("peak %d bytes of %d, %d faults, %d evicted, %d checkpoints", peak.Load(), budget, st.Faults, st.Evicted, st.Checkpoints)
-			// A slice of the evictor is half of this small budget.
-			if peak.Load() > budget*3/2 {
-				t.Errorf("%d bytes in memory, the budget is %d", peak.Load(), budget)
+			// An eighth over, all wait for the evictor; each of four may then be on its way in
+			// with a path of about a page.
+			if most := budget + budget/8 + 4<<12; peak.Load() > most {
+				t.Errorf("%d bytes in memory, the budget is %d, and at most %d may be", peak.Load(), budget, most)
 			}
 			if st.Faults < 1000 {
 				t.Errorf("only %d faults: the budget was not felt", st.Faults)

@@ -3,10 +3,8 @@ package artrie
 import (
 	"errors"
 	"fmt"
-	"path"
 
 	"github.com/assaylab/assay/artrie/fsys"
-	"github.com/assaylab/assay/artrie/internal/image"
 	"github.com/assaylab/assay/artrie/internal/radix"
 	"github.com/assaylab/assay/artrie/internal/wal"
 )
@@ -26,34 +24,23 @@ type CheckReport struct {
 // checkpoint's blocks and of the log, the structure of the tree, the counts. It
 // changes nothing. fs nil: the machine's file system. It fails with ErrLocked and ErrDamaged.
 func Check(dir string, fs fsys.FS) (rep CheckReport, err error) {
-	if fs == nil {
-		fs = fsys.OS()
+	f, err := readFolder(dir, fs)
+	if err == nil {
+		defer f.lock.Close()
+		err = f.check(dir, &rep)
 	}
-	lock, err := fs.Lock(path.Join(dir, "LOCK"))
 	if err != nil {
-		if errors.Is(err, fsys.ErrLocked) {
-			err = fmt.Errorf("%w: %w", ErrLocked, err)
-		}
-		return rep, fmt.Errorf("check %s: %w", dir, err)
-	}
-	defer lock.Close()
-	if err := check(dir, fs, &rep); err != nil {
 		return rep, fmt.Errorf("check %s: %w", dir, damaged(err))
 	}
 	return rep, nil
 }
 
-func check(dir string, fs fsys.FS, rep *CheckReport) error {
-	found, why, err := newest(fs, dir)
-	if err != nil {
-		return err
-	}
-	rep.PassedOver = why
+func (f folder) check(dir string, rep *CheckReport) (err error) {
+	rep.PassedOver = f.why
 	src := coldSource()
-	var root radix.Ref
-	if m := found.manifest; m != nil {
-		rep.Checkpoint, rep.Covered = m.Number, m.Covered
-		root = radix.NewStub(m.Root, found.nodes.Owner())
+	root, covered := f.root()
+	if m := f.manifest; m != nil {
+		rep.Checkpoint, rep.Covered = m.Number, covered
 		keys, err := radix.Check(&root, src)
 		if err != nil {
 			return err
@@ -63,31 +50,15 @@ func check(dir string, fs fsys.FS, rep *CheckReport) error {
 		}
 	}
 	e := radix.Edit{ID: 1, Src: src}
-	rep.LastLSN, err = wal.Read(fs, dir, rep.Covered, func(op *wal.Op) error {
+	rep.LastLSN, err = wal.Read(f.fs, dir, covered, func(op *wal.Op) error {
 		_, err := perform(&e, &root, op)
 		return err
 	})
 	if err != nil {
-		return errors.Join(err, why)
+		return errors.Join(err, f.why)
 	}
 	rep.Keys, err = radix.Check(&root, src)
 	return err
-}
-
-// coldSource is the source of a reader that is alone with the folder.
-func coldSource() *radix.Source {
-	return &radix.Source{Read: readStub, Fault: func(slot *radix.Ref, stub radix.Ref, _ string) (radix.Ref, error) {
-		p, err := readStub(stub)
-		if err == nil {
-			*slot = p
-		}
-		return p, err
-	}}
-}
-
-func readStub(stub radix.Ref) (radix.Ref, error) {
-	w, owner, _ := radix.Stub(stub)
-	return image.Owned(owner).Read(w)
 }
 
 // Check verifies the structure of the tree as it is now and the checksum of every

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/assaylab/assay/artrie/fsys"
@@ -62,9 +63,11 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 		t.evict.Lock()
 		defer t.evict.Unlock()
 	}
+	unlock := func() {}
 	if t.opt.Mode == Owned {
 		t.tree.RLock()
-		defer t.tree.RUnlock()
+		unlock = sync.OnceFunc(t.tree.RUnlock)
+		defer unlock()
 	}
 	mark := t.mark.get() // before the root (C5)
 	v := t.version.Load()
@@ -96,7 +99,18 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 	}
 	before := nodes.Size()
 	p := radix.Packer{Gen: next.Gen, All: stats.Full, Owner: nodes.Owner(), Src: &t.src, Write: nodes.Write}
-	if err := t.writeImage(&p, v, nodes, &next, stats); err != nil {
+	packed := func() {}
+	if t.opt.ImageInMemory {
+		nodes.Gather()
+		packed = func() {
+			// From here on edits copy, as after a snapshot: the packer's marks are on
+			// nodes that must mean the blocks until it commits. Only this lock's other
+			// side looks at the id.
+			t.ownedEdit = t.edits.Add(1)
+			unlock()
+		}
+	}
+	if err := t.writeImage(&p, v, nodes, &next, stats, packed); err != nil {
 		p.Abort()
 		nodes.Rewind(before)
 		t.dirty.Add(wasDirty)
@@ -113,13 +127,15 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 	return nil
 }
 
-// writeImage writes and publishes an image: blocks, sync, manifest (K1, K2).
-func (t *Trie) writeImage(p *radix.Packer, v *version, nodes *image.Nodes, next *image.Manifest, stats *CheckpointStats) error {
+// writeImage writes and publishes an image: blocks, sync, manifest (K1, K2). It
+// calls packed when it needs the tree no more.
+func (t *Trie) writeImage(p *radix.Packer, v *version, nodes *image.Nodes, next *image.Manifest, stats *CheckpointStats, packed func()) error {
 	before := nodes.Size()
 	root, err := p.Pack(&v.root)
 	if err != nil {
 		return err
 	}
+	packed()
 	if err := nodes.Flush(); err != nil {
 		return err
 	}

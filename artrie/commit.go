@@ -2,7 +2,6 @@ package artrie
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"sync"
 	"time"
@@ -52,7 +51,7 @@ func (t *Trie) write(op *operation) (bool, error) {
 	if err := t.writable(); err != nil {
 		return false, err
 	}
-	if err := t.warm(op.Key); err != nil {
+	if err := t.warm(op); err != nil {
 		return false, err
 	}
 	switch {
@@ -81,13 +80,17 @@ func (t *Trie) write(op *operation) (bool, error) {
 	return op.done, op.err
 }
 
-// warm fetches the path to key, so that the leader finds it in memory (E5).
-func (t *Trie) warm(key string) error {
+// warm fetches what the edit will need, so that the leader finds it in memory and what
+// cannot be read is an error of this write alone (E5).
+func (t *Trie) warm(op *operation) error {
 	if !t.cold.Load() {
 		return nil
 	}
-	_, _, err := t.lookup(key)
-	return err
+	if t.opt.Mode == Owned {
+		t.tree.RLock()
+		defer t.tree.RUnlock()
+	}
+	return damaged(radix.Warm(&t.version.Load().root, op.Key, op.Type == wal.Delete, &t.src))
 }
 
 // commitBatch logs, syncs and applies operations, in order, in the caller's turn.
@@ -128,6 +131,7 @@ func (t *Trie) record(ops []*operation) error {
 		err = t.log.Sync()
 		t.group.observe(time.Since(start))
 		t.count.commitSyncs.Add(1)
+		t.courtesy.look()
 	}
 	t.count.batches.Add(1)
 	if err != nil && fatal(err) {
@@ -239,12 +243,4 @@ func (g *group) await(b *batch) {
 	}
 	g.misses = min(g.misses+1, 6)
 	g.skip = 1<<g.misses - 1
-}
-
-// giveWay yields the processor for writers on average every 64th time. A
-// shared counter would be a line that all readers write; see docs/artrie.md, section 5.
-func giveWay() {
-	if rand.Uint32()%64 == 0 {
-		runtime.Gosched()
-	}
 }

@@ -347,6 +347,9 @@ func TestCrashAtEveryStep(t *testing.T) {
 			if a.budget != 0 || a.durability > Immediate {
 				stride = 7
 			}
+			if raceEnabled {
+				stride *= 5
+			}
 			if long() {
 				stride, seeds = 1, 12
 			}
@@ -411,6 +414,9 @@ func TestFaultAtEveryStep(t *testing.T) {
 
 func faultSweep(t *testing.T, a arrangement, fault error) {
 	stride := 3
+	if raceEnabled {
+		stride = 11
+	}
 	if long() {
 		stride = 1
 	}
@@ -520,6 +526,9 @@ func TestBitFlipsAndTruncations(t *testing.T) {
 		t.Fatal(err)
 	}
 	stride := 37
+	if raceEnabled {
+		stride = 59
+	}
 	if long() {
 		stride = 1
 	}

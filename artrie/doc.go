@@ -18,6 +18,6 @@
 // internal/radix, the log in internal/wal, the files of the tree in internal/image.
 //
 // A program whose readers never block should run with GOMAXPROCS above the
-// number of readers, or writers share processors with them: Get gives way to
-// waiting writers, an iteration does so between keys.
+// number of readers. If goroutines queue for processors while writes wait for their
+// syncs, Get gives way: on average every 64th call rests for 50 µs. An iteration does so between keys.
 package artrie

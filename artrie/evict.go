@@ -163,6 +163,12 @@ func (t *Trie) makeRoom() error {
 	if t.resident.Load() <= b || t.dirty.Load() < b/8 {
 		return nil
 	}
+	// One of those who wait makes the checkpoint for all.
+	t.room.Lock()
+	defer t.room.Unlock()
+	if t.resident.Load() <= b {
+		return nil
+	}
 	if _, err := t.Checkpoint(); err != nil {
 		return err
 	}

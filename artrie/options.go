@@ -65,6 +65,11 @@ type Options struct {
 	Committer  Committer // overlay only
 	Durability Durability
 
+	// ImageInMemory has a checkpoint of an owned store shut writers out only while
+	// it makes the image in memory, and write the image after that. It costs
+	// memory for a second copy of the tree, as large as on disk.
+	ImageInMemory bool
+
 	// MemoryBudget bounds the nodes kept in memory, in bytes; cold subtrees that are
 	// on disk leave and come back on the next touch. Garbage and snapshots are not
 	// in it: set GOMEMLIMIT for those. 0: no bound.
@@ -104,6 +109,8 @@ func (o *Options) complete() (Options, error) {
 		return c, fmt.Errorf("options: mode %v, committer %v, durability %v", c.Mode, c.Committer, c.Durability)
 	case c.Mode == Owned && c.Committer == CAS:
 		return c, errors.New("options: an owned tree has no root to swap; Committer CAS needs Mode Overlay")
+	case c.ImageInMemory && c.Mode != Owned:
+		return c, errors.New("options: ImageInMemory is for Mode Owned; an overlay's checkpoint shuts nobody out")
 	case c.MemoryBudget < 0 || c.SyncEvery < 0:
 		return c, errors.New("options: MemoryBudget and SyncEvery must not be negative")
 	case c.SegmentBytes < minSegment || c.SegmentBytes%8 != 0:

@@ -13,7 +13,7 @@ func loadRef(slot *radix.Ref) radix.Ref { return atomic.LoadPointer(slot) }
 // Get returns a copy of the value of key; nil for an empty one.
 func (t *Trie) Get(key string) (val []byte, found bool, err error) {
 	if t.waiting.Load() != 0 {
-		giveWay()
+		t.courtesy.giveWay()
 	}
 	if t.closed.Load() {
 		return nil, false, ErrClosed

@@ -3,7 +3,6 @@ package artrie
 import (
 	"errors"
 	"fmt"
-	"path"
 
 	"github.com/assaylab/assay/artrie/fsys"
 	"github.com/assaylab/assay/artrie/internal/image"
@@ -24,25 +23,19 @@ type SalvageReport struct {
 // After a hole in the log the operations behind it are still applied: each key then has
 // the last value that can be read, which may be older than the last one acknowledged.
 func Salvage(dir, newDir string, fs fsys.FS) (rep SalvageReport, err error) {
-	if fs == nil {
-		fs = fsys.OS()
-	}
-	lock, err := fs.Lock(path.Join(dir, "LOCK"))
+	f, err := readFolder(dir, fs)
 	if err != nil {
-		if errors.Is(err, fsys.ErrLocked) {
-			err = fmt.Errorf("%w: %w", ErrLocked, err)
-		}
 		return rep, fmt.Errorf("salvage %s: %w", dir, err)
 	}
-	defer lock.Close()
-	if names, err := fs.List(newDir); err == nil && len(names) > 0 {
+	defer f.lock.Close()
+	if names, err := f.fs.List(newDir); err == nil && len(names) > 0 {
 		return rep, fmt.Errorf("salvage: %s is not empty", newDir)
 	}
-	to, err := Open(newDir, &Options{Durability: None, SegmentBytes: 1 << 20, FS: fs})
+	to, err := Open(newDir, &Options{Durability: None, SegmentBytes: 1 << 20, FS: f.fs})
 	if err != nil {
 		return rep, err
 	}
-	err = salvage(dir, fs, to, &rep)
+	err = f.salvage(dir, to, &rep)
 	rep.Keys = to.Len()
 	if err == nil {
 		_, err = to.Checkpoint()
@@ -50,18 +43,13 @@ func Salvage(dir, newDir string, fs fsys.FS) (rep SalvageReport, err error) {
 	return rep, errors.Join(err, to.Close())
 }
 
-func salvage(dir string, fs fsys.FS, to *Trie, rep *SalvageReport) error {
+func (f folder) salvage(dir string, to *Trie, rep *SalvageReport) error {
 	lost := func(err error) { rep.Lost = append(rep.Lost, err) }
-	found, why, err := newest(fs, dir)
-	if err != nil {
-		return err
+	if f.why != nil {
+		lost(f.why)
 	}
-	if why != nil {
-		lost(why)
-	}
-	covered := uint64(0)
-	if m := found.manifest; m != nil {
-		covered = m.Covered
+	root, covered := f.root()
+	if root != nil {
 		src := &radix.Source{Read: func(stub radix.Ref) (radix.Ref, error) {
 			p, err := readStub(stub)
 			if damage := (*image.DamageError)(nil); errors.As(err, &damage) {
@@ -70,7 +58,6 @@ func salvage(dir string, fs fsys.FS, to *Trie, rep *SalvageReport) error {
 			}
 			return p, err
 		}}
-		root := radix.NewStub(m.Root, found.nodes.Owner())
 		var failed error
 		err := radix.Scan(&root, "", src, func(k, v []byte) bool {
 			failed = to.Put(string(k), v)
@@ -80,7 +67,7 @@ func salvage(dir string, fs fsys.FS, to *Trie, rep *SalvageReport) error {
 			return err
 		}
 	}
-	return wal.Salvage(fs, dir, covered, func(op *wal.Op) error {
+	return wal.Salvage(f.fs, dir, covered, func(op *wal.Op) error {
 		_, err := to.write(&operation{Op: wal.Op{Type: op.Type, Key: op.Key, Val: op.Val}})
 		return err
 	}, lost)

@@ -84,7 +84,7 @@ func (s *Snapshot) scan(prefix string, yield func(string, []byte) bool) {
 	var arena radix.Arena
 	each := func(k, val []byte) bool {
 		if s.t.waiting.Load() != 0 {
-			giveWay()
+			s.t.courtesy.giveWay()
 		}
 		return yield(arena.String(k), arena.Bytes(val))
 	}

@@ -254,6 +254,7 @@ func TestSecondOpenerIsToldSo(t *testing.T) {
 func TestOptionsAreRefused(t *testing.T) {
 	for _, o := range []Options{
 		{Mode: 7}, {Durability: -1}, {Mode: Owned, Committer: CAS}, {MemoryBudget: -1}, {SegmentBytes: 100}, {SegmentBytes: 5001},
+		{ImageInMemory: true},
 	} {
 		if _, err := Open(t.TempDir(), &o); err == nil {
 			t.Errorf("%+v was accepted", o)

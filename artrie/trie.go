@@ -40,6 +40,7 @@ type Trie struct {
 	_       [64]byte    // readers load what is above and should not see the traffic below
 
 	waiting  atomic.Int32 // writers between call and return
+	courtesy courtesy
 	poisoned atomic.Pointer[error]
 	readErr  atomic.Pointer[error]
 
@@ -70,6 +71,7 @@ type Trie struct {
 	// evict is held by the evictor and through a compaction.
 	evict  sync.Mutex
 	clock  radix.Clock
+	room   sync.Mutex // the turn of a writer that makes room
 	faults [64]sync.Mutex
 
 	resident atomic.Int64 // bytes of nodes in memory
@@ -111,10 +113,7 @@ func Open(dir string, opt *Options) (*Trie, error) {
 	if err := t.fs.MkdirAll(dir); err != nil {
 		return nil, err
 	}
-	if t.lock, err = t.fs.Lock(path.Join(dir, "LOCK")); err != nil {
-		if errors.Is(err, fsys.ErrLocked) {
-			return nil, fmt.Errorf("open %s: %w: %w", dir, ErrLocked, err)
-		}
+	if t.lock, err = hold(t.fs, dir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	if err := t.load(); err != nil {

@@ -1,7 +1,6 @@
 package replset_test
 
 import (
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -264,4 +263,27 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 	}
+}
+
+// TestStepUpBesideAnOldPrimary: a primary that was cut off a moment ago still believes
+// that it is one, for ten seconds here. Another member need not wait for that.
+func TestStepUpBesideAnOldPrimary(t *testing.T) {
+	s, _ := start(t, replset.Options{Timing: replset.MongoDB})
+	old, err := s.AwaitPrimary(within(t))
+	must(t, err)
+	heir := (old + 1) % 3
+	must(t, s.Partition([]int{old}, []int{heir, (old + 2) % 3}))
+	must(t, s.StepUp(within(t), heir))
+	var hello struct {
+		IsWritablePrimary bool `bson:"isWritablePrimary"`
+	}
+	c := connect(t, s.MemberURI(old))
+	must(t, c.Database("admin").RunCommand(within(t), bson.D{{Key: "hello", Value: 1}}).Decode(&hello))
+	if !hello.IsWritablePrimary {
+		t.Error("the old primary stepped down first: StepUp waited for it")
+	}
+	w := connect(t, s.MemberURI(heir))
+	_, err = w.Database("d").Collection("c").InsertOne(within(t), bson.D{{Key: "x", Value: 1}})
+	must(t, err)
+	must(t, s.Heal())
 }

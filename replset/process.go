@@ -74,7 +74,7 @@ func (p *process) kill() error {
 		return nil
 	}
 	l.dying()
-	_ = l.cmd.Process.Kill() // it may be dead already
+	l.kill()
 	<-l.ended
 	return nil
 }
@@ -87,7 +87,7 @@ func (p *process) close() error {
 	l.dying()
 	_ = l.resume()
 	err := l.in.Close()
-	late := time.AfterFunc(closeTimeout, func() { _ = l.cmd.Process.Kill() })
+	late := time.AfterFunc(closeTimeout, func() { l.kill() })
 	<-l.ended
 	if !late.Stop() {
 		err = errors.Join(err, fmt.Errorf("replset: member %d did not end within %v and was killed", p.config.Index, closeTimeout))
@@ -244,7 +244,7 @@ func begin(command []string, c member.Config, k *keeper, onChange func()) (*life
 			err = fmt.Errorf("it did not become ready within %v", startTimeout)
 		}
 	}
-	_ = l.cmd.Process.Kill()
+	l.kill()
 	<-l.ended
 	if own := l.err(); own != nil {
 		return nil, own
@@ -264,7 +264,7 @@ func (l *life) listen(out io.Reader) {
 		}
 		if !errors.Is(err, io.EOF) {
 			l.take(report{Failed: fmt.Sprintf("what it writes is not a member's report (%v); does %s call replset.RunMember?", err, l.cmd.Path)})
-			_ = l.cmd.Process.Kill()
+			l.kill()
 		}
 		break
 	}
@@ -351,6 +351,13 @@ func (l *life) role() (server.Role, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return *l.last, l.status == nil
+}
+
+// kill ends the process, unless it was waited for: its number may be another's then.
+func (l *life) kill() {
+	if !l.isOver() {
+		_ = killProcess(l.cmd.Process)
+	}
 }
 
 func (l *life) dying() {

@@ -33,6 +33,10 @@ func stopProcess(p *os.Process) error {
 	}
 }
 
+// killProcess ends the process and whatever it has started, which might hold its pipes
+// open. It may be dead already.
+func killProcess(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }
+
 func continueProcess(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
 var highWater = regexp.MustCompile(`(?m)^VmHWM:\s*(\d+) kB$`)

@@ -13,6 +13,8 @@ func ownProcess() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: tr
 
 func stopProcess(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 
+func killProcess(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }
+
 func continueProcess(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
 func peakMemory(int) int64 { return 0 }

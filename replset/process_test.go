@@ -304,7 +304,7 @@ func TestAProgramThatIsNoMemberIsRefused(t *testing.T) {
 		"Command is empty": {},
 		"it said: out":     {"sh", "-c", "echo out >&2; exit 3"},
 		"exit status 3":    {"sh", "-c", "exit 3"},
-		"RunMember":        {"sh", "-c", "echo hello; cat"},
+		"RunMember":        {"sh", "-c", "cat & echo hello; wait"},
 		"exit status 0":    {"true"},
 	} {
 		_, err := replset.New(within(t), replset.Options{Command: command})

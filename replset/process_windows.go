@@ -14,6 +14,8 @@ var errNoStop = errors.New("members as processes cannot be paused on this system
 
 func stopProcess(*os.Process) error { return errNoStop }
 
+func killProcess(p *os.Process) error { return p.Kill() }
+
 func continueProcess(*os.Process) error { return errNoStop }
 
 func peakMemory(int) int64 { return 0 }

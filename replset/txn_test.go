@@ -287,3 +287,41 @@ func TestARepeatedStatementIsExecutedOnce(t *testing.T) {
 		must(t, s.StepDown(ctx))
 	}
 }
+
+// Whoever kills all sessions may meet those that wait for a transaction of another
+// before that one.
+func TestAllSessionsAreKilledThoughSomeWaitForOthers(t *testing.T) {
+	_, c := start(t, replset.Options{})
+	ctx := within(t)
+	col := c.Database("db").Collection("c")
+	_, err := col.InsertOne(ctx, bson.M{"_id": 1, "n": 0})
+	must(t, err)
+	const waiting = 6
+	sessions := make([]context.Context, waiting)
+	for i := range sessions {
+		s, tx := begin(t, c)
+		_, err = col.InsertOne(tx, bson.M{"_id": 10 + i})
+		must(t, err)
+		must(t, s.CommitTransaction(tx))
+		sessions[i] = mongo.NewSessionContext(ctx, s)
+	}
+	_, tx := begin(t, c)
+	_, err = col.UpdateOne(tx, bson.M{"_id": 1}, bson.M{"$inc": bson.M{"n": 1}})
+	must(t, err)
+	written := make(chan error, waiting)
+	for _, s := range sessions {
+		go func() {
+			_, err := col.UpdateOne(s, bson.M{"_id": 1}, bson.M{"$inc": bson.M{"n": 1}})
+			written <- err
+		}()
+	}
+	must(t, c.Database("admin").RunCommand(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}}).Err())
+	for range sessions {
+		must(t, <-written)
+	}
+	var d bson.M
+	must(t, col.FindOne(ctx, bson.M{"_id": 1}).Decode(&d))
+	if d["n"] != int32(waiting) {
+		t.Errorf("after the transaction was killed n is %v, want %d", d["n"], waiting)
+	}
+}

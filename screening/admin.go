@@ -40,7 +40,7 @@ func (s *Store) AddProject(ctx context.Context, n NewProject) error {
 			return fmt.Errorf("screening: unknown family %q", f)
 		}
 	}
-	return s.transact(ctx, func(ctx context.Context) error {
+	return s.administer(ctx, func(ctx context.Context) error {
 		if _, err := s.projects.InsertOne(ctx, Project{ID: id, PolicyVersion: 1}); err != nil {
 			return err
 		}
@@ -117,19 +117,17 @@ func (s *Store) policy(ctx context.Context, project string, set bson.D, also fun
 	if len(set) > 0 {
 		update = append(update, bson.E{Key: "$set", Value: set})
 	}
-	return s.retry(ctx, func(ctx context.Context) error {
-		return s.transact(ctx, func(ctx context.Context) error {
-			res, err := s.projects.UpdateOne(ctx, byID(project), update)
-			switch {
-			case err != nil:
-				return blame(err, ProjectToken)
-			case res.MatchedCount == 0:
-				return fmt.Errorf("%w: %q", ErrUnknownProject, project)
-			case also == nil:
-				return nil
-			}
-			return blame(also(ctx), ProjectToken)
-		})
+	return s.administer(ctx, func(ctx context.Context) error {
+		res, err := s.projects.UpdateOne(ctx, byID(project), update)
+		switch {
+		case err != nil:
+			return err
+		case res.MatchedCount == 0:
+			return fmt.Errorf("%w: %q", ErrUnknownProject, project)
+		case also == nil:
+			return nil
+		}
+		return also(ctx)
 	})
 }
 

@@ -86,7 +86,7 @@ func (s *Store) claim(ctx context.Context, path SavePath, k Claim, a Attempt, ou
 			global, _, err = get[globalControl](ctx, s.globals, byID(globalID))
 			return err
 		}, func() (err error) {
-			control, err = s.control(ctx, k.Project)
+			control, err = s.Control(ctx, k.Project)
 			return err
 		}); err != nil {
 			return err
@@ -108,11 +108,13 @@ func (s *Store) claim(ctx context.Context, path SavePath, k Claim, a Attempt, ou
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.o.WriterGrace)
+	grace, cancel := context.WithTimeout(ctx, s.o.WriterGrace)
+	defer cancel()
+	body, cancel := context.WithTimeout(ctx, s.o.WriterGrace/2)
 	defer cancel()
 	var err error
 	if mode == ModeTransactional || s.o.Eligibility {
-		err = s.transact(ctx, func(ctx context.Context) error {
+		err = s.transact(body, func(ctx context.Context) (err error) {
 			if mode == ModeTransactional {
 				if control, err = s.authority(ctx, path, k.Project); err != nil {
 					return err
@@ -134,7 +136,7 @@ func (s *Store) claim(ctx context.Context, path SavePath, k Claim, a Attempt, ou
 		if mode == ModeFold {
 			studies = majority(s.studies)
 		}
-		if _, err = s.reserve(ctx, studies, mode, k, control, out); err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+		if _, err = s.reserve(grace, studies, mode, k, control, out); err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 			err = &inDoubt{err}
 		}
 	}

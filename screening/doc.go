@@ -5,7 +5,9 @@
 //
 //	err := screening.Initialise(ctx, db)
 //	store, err := screening.Open(ctx, db, screening.Options{})
-//	out, err := store.Save(ctx, screening.Fold, screening.Decision{Project: "p", Study: "s", Reviewer: "r", Stage: "title", Include: true})
+//	out, err := store.Save(ctx, screening.Fold, screening.Decision{
+//		Submission: screening.Submission{Project: "p", Study: "s"}, Reviewer: "r", Stage: "title", Include: true,
+//	})
 //	n, err := store.Drain(ctx, "p")
 //	view, err := store.Read(ctx, "p", tally.ProjectScreening)
 //

@@ -120,6 +120,35 @@ func TestAFoldCannotHideADuplicate(t *testing.T) {
 	f.parity()
 }
 
+// TestAFoldCannotHideADuplicateFromAResubmission is the same for a first attempt.
+func TestAFoldCannotHideADuplicateFromAResubmission(t *testing.T) {
+	f := begin(t)
+	f.mode(screening.ModeFold)
+	rival := f.rival(screening.Options{})
+	d := decision("s0", "r", true)
+	d.Operation, d.Resubmission = bson.NewObjectID(), true
+	_, err := rival.Save(within(t), screening.Fold, d)
+	must(t, err)
+	var once sync.Once
+	f.seen.watch(func(line string) {
+		if line == "find study" { // whatever is read with it may have been read by now
+			once.Do(func() {
+				select {
+				case <-time.After(50 * time.Millisecond):
+				case <-t.Context().Done():
+				}
+				_, err := rival.Drain(within(t), project)
+				must(t, err)
+				f.forgetAside("s0")
+			})
+		}
+	})
+	if _, err := f.open(screening.Options{}).Save(within(t), screening.Fold, d); !errors.Is(err, screening.ErrDuplicate) {
+		t.Errorf("got %v", err)
+	}
+	f.seen.watch(nil)
+}
+
 // forgetAside is forget on a client that is not watched.
 func (f *fixture) forgetAside(study string) {
 	c, _ := dial(f.t, uri)
@@ -148,6 +177,6 @@ func TestARetiredOperationIsRefused(t *testing.T) {
 		}
 	}
 	d.Operation = bson.NewObjectID()
-	_, err = f.admin.Save(within(t), screening.Fold, d)
+	_, err = f.admin.Save(within(t), screening.ByMode, d)
 	must(t, err)
 }

@@ -49,8 +49,7 @@ func (s *Store) load(ctx context.Context, path SavePath, c *change, out *Outcome
 			return err
 		})
 	}
-	stored := path.reads() && (last != nil || c.Resubmission)
-	if stored {
+	if path.reads() && last != nil {
 		reads = append(reads, s.stored(ctx, c.Project, op, &known)...)
 	}
 	if err := together(reads...); err != nil {
@@ -66,13 +65,15 @@ func (s *Store) load(ctx context.Context, path SavePath, c *change, out *Outcome
 	case l.study.Lock != c.Lock, l.project != nil && l.project.Lock != c.Lock:
 		return nil, fmt.Errorf("study %q: %w %q", c.Study, ErrLocked, l.study.Lock)
 	}
+	again := c.Resubmission
 	if last != nil {
 		s.attribute(out, last, l.study.position())
-		if stored && l.study.Folds > last.study.Folds && !known.Load() {
-			// F4: the fold may have moved the operation's entry past the reads above.
-			if err := together(s.stored(ctx, c.Project, op, &known)...); err != nil {
-				return nil, err
-			}
+		again = l.study.Folds > last.study.Folds
+	}
+	if path.reads() && again && !known.Load() {
+		// F4: after the study, or a fold may have moved the operation's entry past the reads.
+		if err := together(s.stored(ctx, c.Project, op, &known)...); err != nil {
+			return nil, err
 		}
 	}
 	if !known.Load() && path.reads() && c.Resubmission {

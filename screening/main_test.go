@@ -61,7 +61,7 @@ type fixture struct {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -165,16 +165,9 @@ func (f *fixture) parity() screening.Parity {
 
 func (f *fixture) study(id string) screening.Study {
 	f.t.Helper()
-	var s screening.Study
-	must(f.t, f.db.Collection("study").FindOne(within(f.t), bson.M{"_id": id}).Decode(&s))
-	return s
-}
-
-func (f *fixture) count(collection string) int64 {
-	f.t.Helper()
-	n, err := f.db.Collection(collection).CountDocuments(within(f.t), bson.M{})
+	s, err := f.admin.Study(within(f.t), id)
 	must(f.t, err)
-	return n
+	return s
 }
 
 // recorder keeps the commands of a client.
@@ -183,6 +176,7 @@ type recorder struct {
 	commands []string // "find study"
 	on       func(command string)
 	after    func(command string) // by name alone
+	sessions []bson.Raw           // of transactions
 }
 
 func (r *recorder) monitor() *event.CommandMonitor {
@@ -193,6 +187,9 @@ func (r *recorder) monitor() *event.CommandMonitor {
 		}
 		r.mu.Lock()
 		r.commands = append(r.commands, line)
+		if _, err := e.Command.LookupErr("startTransaction"); err == nil {
+			r.sessions = append(r.sessions, slices.Clone(e.Command.Lookup("lsid").Document()))
+		}
 		on := r.on
 		r.mu.Unlock()
 		if on != nil {

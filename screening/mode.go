@@ -29,7 +29,7 @@ func (s *Store) SetMode(ctx context.Context, project string, to Mode) error {
 			return err
 		}
 	}
-	control, err := s.control(ctx, project)
+	control, err := s.Control(ctx, project)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *Store) SetMode(ctx context.Context, project string, to Mode) error {
 		}
 	}
 	return s.retry(ctx, func(ctx context.Context) error {
-		control, err := s.control(ctx, project)
+		control, err := s.Control(ctx, project)
 		if err != nil || control.Transition == nil || control.Transition.To != to {
 			return err
 		}
@@ -54,7 +54,7 @@ func (s *Store) SetMode(ctx context.Context, project string, to Mode) error {
 // beginTransition sets the mode and returns the one to come from; that is to when there
 // is nothing to do.
 func (s *Store) beginTransition(ctx context.Context, project string, to Mode) (from Mode, err error) {
-	control, err := s.control(ctx, project)
+	control, err := s.Control(ctx, project)
 	switch {
 	case err != nil:
 		return "", err

@@ -54,7 +54,8 @@ func (s *Store) outstanding(ctx context.Context, project string, limit int64) ([
 		options.Find().SetLimit(limit).SetProjection(bson.D{{Key: "version", Value: 1}, {Key: "pending", Value: 1}}))
 }
 
-func (s *Store) control(ctx context.Context, project string) (Control, error) {
+// Control is the control row of a project as it stands.
+func (s *Store) Control(ctx context.Context, project string) (Control, error) {
 	c, found, err := get[Control](ctx, s.controls, byID(project))
 	if err == nil && !found {
 		err = fmt.Errorf("%w: %q", ErrUnknownProject, project)
@@ -62,7 +63,11 @@ func (s *Store) control(ctx context.Context, project string) (Control, error) {
 	return c, err
 }
 
-// Control is the control row of a project as it stands.
-func (s *Store) Control(ctx context.Context, project string) (Control, error) {
-	return s.control(ctx, project)
+// Study is a study as it stands.
+func (s *Store) Study(ctx context.Context, id string) (Study, error) {
+	study, found, err := get[Study](ctx, s.studies, byID(id))
+	if err == nil && !found {
+		err = fmt.Errorf("%w: %q", ErrUnknownStudy, id)
+	}
+	return study, err
 }

@@ -28,7 +28,7 @@ type View struct {
 func (s *Store) Read(ctx context.Context, project string, f tally.Family) (View, error) {
 	var v View
 	err := s.snapshot(ctx, func(ctx context.Context) error {
-		control, err := s.control(ctx, project)
+		control, err := s.Control(ctx, project)
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (s *Store) Parity(ctx context.Context, project string) (Parity, error) {
 	p := Parity{Families: map[tally.Family]FamilyParity{}}
 	err := s.snapshot(ctx, func(ctx context.Context) error {
 		var err error
-		if p.Control, err = s.control(ctx, project); err != nil {
+		if p.Control, err = s.Control(ctx, project); err != nil {
 			return err
 		}
 		n, err := s.recount(ctx, project)

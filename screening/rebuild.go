@@ -32,7 +32,7 @@ func (s *Store) Rebuild(ctx context.Context, project string, f tally.Family) err
 // darken takes the family out of service: from here its moves go to the ledger only,
 // because a transaction that saw it serving writes the guard and collides.
 func (s *Store) darken(ctx context.Context, project string, f tally.Family) (guard, error) {
-	control, err := s.control(ctx, project)
+	control, err := s.Control(ctx, project)
 	if err != nil {
 		return guard{}, err
 	}
@@ -60,7 +60,7 @@ type foundation struct {
 func (s *Store) foundation(ctx context.Context, project string, f tally.Family) (foundation, error) {
 	var b foundation
 	err := s.snapshot(ctx, func(ctx context.Context) error {
-		control, err := s.control(ctx, project)
+		control, err := s.Control(ctx, project)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (s *Store) foundation(ctx context.Context, project string, f tally.Family) 
 // now are added before the transaction, so that it is short however long the ledger is.
 func (s *Store) publish(ctx context.Context, g guard, b foundation) error {
 	for {
-		control, err := s.control(ctx, g.Project)
+		control, err := s.Control(ctx, g.Project)
 		if err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ func (s *Store) lockStudies(ctx context.Context, project, from, to string) error
 func (s *Store) Drop(ctx context.Context, project, reason string) (dropped int, err error) {
 	var through int64
 	err = s.retry(ctx, func(ctx context.Context) error {
-		control, err := s.control(ctx, project)
+		control, err := s.Control(ctx, project)
 		if err != nil {
 			return err
 		}

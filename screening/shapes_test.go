@@ -102,7 +102,7 @@ func costOf(commands []string) cost {
 			c.commits++
 		case write && collection == "project":
 			c.tokens++
-		case write && strings.HasPrefix(collection, "statistics"):
+		case write && strings.HasPrefix(collection, screening.StatisticsPrefix):
 			c.statisticsWrites = append(c.statisticsWrites, line)
 		}
 	}

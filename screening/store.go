@@ -108,6 +108,9 @@ func (s *Store) collections() map[string]**mongo.Collection {
 	}
 }
 
+// StatisticsPrefix begins the name of every collection that is not source, and of no other.
+const StatisticsPrefix = "statistics"
+
 // Initialise makes the collections and indexes that are missing, and the global
 // control. It may be called again.
 func Initialise(ctx context.Context, db *mongo.Database) error {
@@ -138,7 +141,6 @@ func Initialise(ctx context.Context, db *mongo.Database) error {
 		{s.guards, mongo.IndexModel{Keys: asc("project")}},
 		{s.rows, mongo.IndexModel{Keys: asc("project", "family")}},
 		{s.receipts, mongo.IndexModel{Keys: asc("project", "op")}},
-		{s.receipts, mongo.IndexModel{Keys: asc("project", "revision")}},
 		{s.revisions, mongo.IndexModel{Keys: asc("project", "revision")}},
 		{s.slots, mongo.IndexModel{Keys: asc("project")}},
 		{s.quarantine, mongo.IndexModel{Keys: asc("project", "op")}},
@@ -166,11 +168,17 @@ func in[T any](key string, values []T) bson.D {
 
 // get reads one document; found is false if there is none.
 func get[T any](ctx context.Context, c *mongo.Collection, filter bson.D) (doc T, found bool, err error) {
-	err = c.FindOne(ctx, filter).Decode(&doc)
-	if errors.Is(err, mongo.ErrNoDocuments) {
+	res := c.FindOne(ctx, filter)
+	switch err := res.Err(); {
+	case errors.Is(err, mongo.ErrNoDocuments):
 		return doc, false, nil
+	case err != nil:
+		return doc, false, err
 	}
-	return doc, err == nil, reading(c, err)
+	if err := res.Decode(&doc); err != nil {
+		return doc, false, fmt.Errorf("%s: %w: %w", c.Name(), ErrCorrupt, err)
+	}
+	return doc, true, nil
 }
 
 // list reads all documents that match.
@@ -179,18 +187,16 @@ func list[T any](ctx context.Context, c *mongo.Collection, filter bson.D, o ...o
 	if err != nil {
 		return nil, err
 	}
+	defer cur.Close(context.WithoutCancel(ctx))
 	var docs []T
-	err = cur.All(ctx, &docs)
-	return docs, reading(c, err)
-}
-
-// reading says what is wrong with a document that was read but not understood.
-func reading(c *mongo.Collection, err error) error {
-	var server mongo.ServerError
-	if err == nil || errors.As(err, &server) || mongo.IsNetworkError(err) || mongo.IsTimeout(err) || errors.Is(err, context.Canceled) {
-		return err
+	for cur.Next(ctx) {
+		var doc T
+		if err := cur.Decode(&doc); err != nil {
+			return nil, fmt.Errorf("%s: %v: %w: %w", c.Name(), cur.Current.Lookup("_id"), ErrCorrupt, err)
+		}
+		docs = append(docs, doc)
 	}
-	return fmt.Errorf("%s: %w: %w", c.Name(), ErrCorrupt, err)
+	return docs, cur.Err()
 }
 
 // together runs all at once and returns the first error by position.

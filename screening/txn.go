@@ -78,6 +78,10 @@ func labelled(err error, label string) bool {
 
 // transact runs fn in one snapshot transaction with majority commit. An error of fn
 // ends it without a trace. An inDoubt error says that the commit may have gone through.
+//
+// Neither end is given up when ctx ends, but half a WriterGrace later: a transaction
+// that nobody ends would keep others waiting for its lifetime. The other half is for
+// what comes before.
 func (s *Store) transact(ctx context.Context, fn func(context.Context) error) error {
 	sess, err := s.db.Client().StartSession()
 	if err != nil {
@@ -88,24 +92,25 @@ func (s *Store) transact(ctx context.Context, fn func(context.Context) error) er
 	if err != nil {
 		return err
 	}
-	if err := fn(mongo.NewSessionContext(ctx, sess)); err != nil {
-		// Even if the caller has given up: an open transaction keeps others waiting.
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.WriterGrace)
-		defer cancel()
+	err = fn(mongo.NewSessionContext(ctx, sess))
+	if err == nil {
+		err = ctx.Err()
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.WriterGrace/2)
+	defer cancel()
+	if err != nil {
 		_ = sess.AbortTransaction(end) // it is gone, or ends with its lifetime
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.o.WriterGrace)
-	defer cancel()
-	for {
-		switch err := sess.CommitTransaction(ctx); {
+	for first := true; ; first = false {
+		switch err := sess.CommitTransaction(end); {
 		case err == nil:
 			return nil
-		case labelled(err, labelUnknownCommit) && ctx.Err() == nil:
-			if pause(ctx, 5*time.Millisecond) != nil {
+		case labelled(err, labelUnknownCommit) && end.Err() == nil:
+			if pause(end, 5*time.Millisecond) != nil {
 				return &inDoubt{err}
 			}
-		case labelled(err, labelTransient) && !labelled(err, labelUnknownCommit):
+		case first && labelled(err, labelTransient): // after a commit in doubt it would prove less
 			return blame(err, Unattributed)
 		default:
 			return &inDoubt{err}
@@ -177,4 +182,17 @@ func (s *Store) retry(ctx context.Context, fn func(context.Context) error) error
 			return err
 		}
 	}
+}
+
+// administer runs a transaction that no save waits for until it is through.
+func (s *Store) administer(ctx context.Context, fn func(context.Context) error) error {
+	return s.retry(ctx, func(ctx context.Context) error {
+		return s.transact(ctx, func(ctx context.Context) error {
+			err := fn(ctx)
+			if mongo.IsDuplicateKeyError(err) {
+				return err // trying again would not help
+			}
+			return blame(err, Interrupted)
+		})
+	})
 }

@@ -52,16 +52,8 @@ func TestASaveIsKilledAtAnyCommand(t *testing.T) {
 					s, l := mortal(t, uri, f.db.Name(), at, after, screening.Options{Eligibility: eligibility})
 					d := decision("s0", "r", (at%2 == 0) == after)
 					d.Operation = bson.NewObjectID()
-					// What the last victim left open must have ended.
-					for {
-						_, err := f.open(screening.Options{Eligibility: true}).Save(within(t), path, decision("s0", "r", !d.Include))
-						if err == nil {
-							break
-						}
-						if !errors.Is(err, screening.ErrExhausted) {
-							t.Fatal(err)
-						}
-					}
+					_, err := f.open(screening.Options{Eligibility: true}).Save(within(t), path, decision("s0", "r", !d.Include))
+					must(t, err)
 					before := f.study("s0")
 					control, err := f.admin.Control(within(t), project)
 					must(t, err)
@@ -80,6 +72,7 @@ func TestASaveIsKilledAtAnyCommand(t *testing.T) {
 						}
 					case <-l.died: // what it still tries, nobody hears
 					}
+					f.bury(l)
 					ok, err := f.admin.Resolve(within(t), screening.Ticket{Project: project, Study: "s0", Operation: d.Operation,
 						Version: before.Version, Folds: before.Folds, Epoch: control.Epoch, Durable: path != screening.SourceOnly})
 					must(t, err)
@@ -208,7 +201,7 @@ func TestADropRangeForbidsAGuess(t *testing.T) {
 
 func TestAKilledPrimaryLosesNoAcknowledgedSave(t *testing.T) {
 	t.Parallel()
-	set := replset.Start(t, replset.Options{NoSync: true, TransactionLifetime: time.Second})
+	set := replset.Start(t, replset.Options{NoSync: true})
 	for path, mode := range paths() {
 		t.Run(path.String(), func(t *testing.T) {
 			f := beginOn(t, set.URI())
@@ -405,4 +398,90 @@ func TestAMiscountedConflictIsFound(t *testing.T) {
 		}
 		f.parity()
 	}
+}
+
+// TestTheFenceWaitsForAnOpenTransaction: a transaction that has written the study and
+// whose client is gone may still commit for all that is known, until it has ended.
+func TestTheFenceWaitsForAnOpenTransaction(t *testing.T) {
+	t.Parallel()
+	uri := small(t)
+	f := beginOn(t, uri)
+	f.mode(screening.ModeTransactional)
+	before := f.study("s0")
+	d := decision("s0", "r", true)
+	d.Operation = bson.NewObjectID()
+	s, l := mortal(t, uri, f.db.Name(), 5, true, screening.Options{}) // 4 writes the study, 5 is after it
+	go func() { _, _ = s.Save(context.Background(), screening.Transactional, d) }()
+	ctx := within(t)
+	select {
+	case <-l.died:
+	case <-ctx.Done():
+		t.Fatal("it did not get to its fifth command")
+	}
+	fencing := make(chan struct{}, 100)
+	f.seen.watch(func(line string) {
+		if line == "update study" {
+			fencing <- struct{}{}
+		}
+	})
+	type answer struct {
+		saved bool
+		err   error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		saved, err := f.admin.Resolve(ctx, screening.Ticket{Project: project, Study: "s0", Operation: d.Operation, Version: before.Version, Durable: true})
+		got <- answer{saved, err}
+	}()
+	select {
+	case <-fencing:
+	case <-ctx.Done():
+		t.Fatal("no fence was tried")
+	}
+	select {
+	case a := <-got:
+		t.Fatalf("resolved to %+v while the transaction was open", a)
+	default:
+	}
+	f.bury(l)
+	if a := <-got; a.saved || a.err != nil {
+		t.Errorf("saved %v, %v", a.saved, a.err)
+	}
+	if s := f.study("s0"); s.Version != before.Version+1 || len(s.Decisions) != 0 {
+		t.Errorf("%+v", s)
+	}
+	f.parity()
+}
+
+// TestWhoGivesUpLeavesNothingOpen cancels a save at each of its commands; whoever comes
+// next must not wait for a transaction that nobody ends.
+func TestWhoGivesUpLeavesNothingOpen(t *testing.T) {
+	f := begin(t)
+	f.mode(screening.ModeTransactional)
+	rival := f.rival(screening.Options{})
+	for at, done := 1, false; !done; at++ {
+		ctx, cancel := context.WithCancel(within(t))
+		n := 0
+		f.seen.watch(func(string) {
+			if n++; n == at {
+				cancel()
+			}
+		})
+		_, err := f.admin.Save(ctx, screening.Transactional, decision("s0", "r", at%2 == 0))
+		f.seen.watch(nil)
+		done = err == nil && n < at
+		cancel()
+		next, stop := context.WithTimeout(context.Background(), 20*time.Second) // a lifetime is 60 s
+		for {
+			_, err = rival.Save(next, screening.Transactional, decision("s0", "rival", at%2 == 0))
+			if !errors.Is(err, screening.ErrExhausted) {
+				break
+			}
+		}
+		stop()
+		if err != nil {
+			t.Fatalf("after a save that was given up at command %d: %v", at, err)
+		}
+	}
+	f.parity()
 }

@@ -72,7 +72,7 @@ func (s *Store) Work(ctx context.Context, project string, every time.Duration, r
 func (s *Store) foldBatch(ctx context.Context, project string, d *Drained) (int, error) {
 	// The control row first: every fold raises its version, so that a study read after
 	// it either has its entries still or the batch is lost (W2).
-	control, err := s.control(ctx, project)
+	control, err := s.Control(ctx, project)
 	if err != nil {
 		return 0, err
 	}
@@ -116,10 +116,12 @@ func (s *Store) foldBatch(ctx context.Context, project string, d *Drained) (int,
 	case defect.LostDelta():
 		rows = func(context.Context) error { return nil }
 	case defect.DoubleApply():
-		if err := rows(ctx); err != nil {
-			return 0, err
+		if d.Lost == 0 {
+			if err := rows(ctx); err != nil {
+				return 0, err
+			}
+			return 0, &lost{cause: Interrupted, err: errors.New("the worker died between rows and receipts")}
 		}
-		rows = func(context.Context) error { return nil }
 	}
 	now := s.o.Now()
 	err = s.transact(ctx, func(ctx context.Context) error {

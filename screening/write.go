@@ -88,9 +88,11 @@ func (s *Store) plain(ctx context.Context, path SavePath, mode Mode, c *change, 
 	}
 	grace, cancel := context.WithTimeout(ctx, s.o.WriterGrace)
 	defer cancel()
+	body, cancel := context.WithTimeout(ctx, s.o.WriterGrace/2)
+	defer cancel()
 	switch {
 	case l.project != nil:
-		err = s.transact(grace, func(ctx context.Context) error {
+		err = s.transact(body, func(ctx context.Context) error {
 			if err := s.admit(ctx, c, l.project); err != nil {
 				return err
 			}
@@ -101,7 +103,7 @@ func (s *Store) plain(ctx context.Context, path SavePath, mode Mode, c *change, 
 			return blame(err, Unattributed)
 		})
 	case c.presence && s.o.Tracking:
-		err = s.transact(grace, func(ctx context.Context) error {
+		err = s.transact(body, func(ctx context.Context) error {
 			if err := s.agree(ctx); err != nil {
 				return err
 			}
@@ -142,7 +144,7 @@ func seatFor(reviewer string) bson.E {
 	return bson.E{Key: "$or", Value: bson.A{
 		bson.D{{Key: "capacity", Value: 0}},
 		bson.D{{Key: "holders", Value: reviewer}},
-		bson.D{{Key: "$expr", Value: bson.D{{Key: "$lt", Value: bson.A{bson.D{{Key: "$size", Value: "$holders"}}, "$capacity"}}}}},
+		bson.D{{Key: "$expr", Value: bson.D{{Key: "$lt", Value: bson.A{bson.D{{Key: "$size", Value: bson.D{{Key: "$ifNull", Value: bson.A{"$holders", bson.A{}}}}}}, "$capacity"}}}}},
 	}}
 }
 

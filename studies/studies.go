@@ -6,13 +6,19 @@ import (
 	"os"
 
 	"github.com/assaylab/assay/lab/flow"
+	"github.com/assaylab/assay/studies/authorityreads"
+	"github.com/assaylab/assay/studies/lockfreeflip"
 	"github.com/assaylab/assay/studies/screeningwrite"
 )
 
 // All lists the built-in studies, in the order they are shown. To add one, add
 // its folder and a line here.
 func All() []*flow.Study {
-	return []*flow.Study{screeningwrite.New(member())}
+	return []*flow.Study{
+		screeningwrite.New(member()),
+		authorityreads.New(member()),
+		lockfreeflip.Study(),
+	}
 }
 
 // member is the command that starts this program as one member of a replica set; nil,

@@ -149,14 +149,15 @@ type result struct {
 
 func (d *driver) runFolder(ctx context.Context, f folder) ([]result, error) {
 	var all []result
+	var failed []error
 	for _, p := range f.parts {
 		results, err := d.runPart(ctx, f.name, p)
-		if err != nil {
-			return nil, err
-		}
 		all = append(all, results...)
+		if err != nil {
+			failed = append(failed, err)
+		}
 	}
-	return all, nil
+	return all, errors.Join(failed...)
 }
 
 // partTimeout ends a binary that hangs; what it had not finished has then failed.
@@ -180,7 +181,7 @@ func (d *driver) runPart(ctx context.Context, name string, p part) ([]result, er
 	}
 	results, rest := leaves(name, p, out)
 	if at := strings.Index(rest, "panic: "); at >= 0 {
-		return nil, fmt.Errorf("the tests %s %s ended in the middle: %s", p.tests, p.data, rest[at:])
+		return results, fmt.Errorf("the tests %s %s ended in the middle: %s", p.tests, p.data, rest[at:])
 	}
 	if len(results) == 0 {
 		return nil, fmt.Errorf("%s ran no test: %w\n%s", p.tests, runErr, out)

@@ -64,16 +64,12 @@ var folders = []folder{
 		unified("change-streams", "change-streams/tests/unified"),
 		prose("^TestChangeStream_ReplicaSet$"),
 	}},
-	{"collections-and-cursors", false, []part{
+	{"collection-management", false, []part{
 		unified("collection-management", "collection-management/tests"),
-		// Left out are what inserts 1.4 million documents, and a test that ends the whole
-		// binary where capped collections are refused.
-		{binary: "integration", tests: "^(TestCollection|TestDatabase|TestCursor|TestIndexView)$",
-			skip: "^TestCollection$/^insert_many$|^TestDatabase$/^create_collection$"},
 	}},
 }
 
 // asked are the folders that the bar of 95 % counts.
 func (f folder) asked() bool {
-	return f.name != "change-streams" && f.name != "collections-and-cursors"
+	return f.name != "change-streams" && f.name != "collection-management"
 }

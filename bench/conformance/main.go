@@ -18,6 +18,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -49,13 +50,14 @@ func run(ctx context.Context, short bool, only string, show bool) error {
 	}
 	defer d.remove()
 	var sum summary
+	var failed []error
 	for _, f := range folders {
 		if short && !f.short || !strings.Contains(f.name, only) {
 			continue
 		}
 		results, err := d.runFolder(ctx, f)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+			failed = append(failed, fmt.Errorf("%s: %w", f.name, err))
 		}
 		sum.add(f, results)
 		if show {
@@ -63,7 +65,7 @@ func run(ctx context.Context, short bool, only string, show bool) error {
 		}
 	}
 	sum.print(os.Stdout)
-	return known.compare(sum.results)
+	return errors.Join(append(failed, known.compare(sum.results))...)
 }
 
 func printFailures(results []result) {

@@ -86,6 +86,9 @@ func bench(ctx context.Context, dir, profile, workers string, runs int, length t
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
+	if err := lifecycle(ctx, os.Stdout, dir, max(5*runs, 10)); err != nil {
+		return err
+	}
 	var sides []*side
 	for _, name := range []string{serverSet, serverFerret} {
 		s, err := startServer(ctx, name, filepath.Join(dir, name), profile)
@@ -97,6 +100,10 @@ func bench(ctx context.Context, dir, profile, workers string, runs int, length t
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		defer s.end()
+		if name == serverSet {
+			mib := resident(s.cmd.Process.Pid)
+			fmt.Printf("%-34s %10.1f MiB              (bar 60 MiB: %s)\n", "process of an idle set, on disk", mib, met(mib > 0 && mib <= 60))
+		}
 		sd := &side{name: name, server: s, rate: map[int][]float64{}, lat: map[int][]time.Duration{}, cpu: map[int][]float64{}}
 		if err := sd.open(ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

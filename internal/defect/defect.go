@@ -12,8 +12,8 @@ func (d Defect) String() string { return d.name }
 // LostDelta folds an entry into a receipt but not into the rows.
 func LostDelta() Defect { return Defect{"lost-delta"} }
 
-// DoubleApply adds moves to the rows in a step of its own, so that a worker that
-// dies after it applies them twice.
+// DoubleApply adds moves to the rows in a step of its own, after which the worker
+// dies once; the next attempt finds the entries and applies them again.
 func DoubleApply() Defect { return Defect{"double-apply"} }
 
 // IgnoredVersion saves whatever the study's version is.

@@ -36,11 +36,14 @@ var imports = map[string][]string{
 	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli", "studies/screeningwrite/cli"},
 	"studies":      {"lab/flow", "studies/..."},
 
+	"studies/lockfreeflip":   {"lab/check", "lab/flow", "lab/trial", "artrie", "artrie/fsys"},
+	"studies/authorityreads": {"lab/...", "authority", "replset"},
+
 	"studies/screeningwrite":     {"lab/...", "screening/...", "replset", "internal/defect"},
 	"studies/screeningwrite/cli": {"lab/...", "studies/screeningwrite"},
 
 	"examples/...": {"lab"},
-	"bench/...":    {"lab/...", "internal/...", "replset"},
+	"bench/...":    {"lab/...", "artrie", "internal/...", "replset"},
 
 	"replset/query/...": {"replset/query/..."},
 	"replset/wire":      {},
@@ -56,11 +59,13 @@ var imports = map[string][]string{
 	"screening/tally":   {},
 	"models":            {},
 
-	"internal/spawn":           {},
-	"internal/lint":            {},
-	"internal/defect":          {},
 	"replset/internal/defect":  {},
 	"replset/internal/history": {},
+	"authority/...":            {"authority"},
+
+	"internal/spawn":  {},
+	"internal/lint":   {},
+	"internal/defect": {},
 }
 
 // pure are the packages in which a result must depend on the arguments alone.
@@ -70,6 +75,8 @@ var pure = map[string][]string{
 	"lab/protocol": {"os", "net", "math/rand", "crypto/rand", "math/rand/v2"},
 	"lab/analysis": {"os", "net", "time", "math/rand", "crypto/rand", "math/rand/v2"},
 	"lab/gate":     {"os", "net", "time", "math/rand", "crypto/rand", "math/rand/v2"},
+
+	"screening/tally": {"os", "net", "math/rand", "crypto/rand", "math/rand/v2"},
 }
 
 // mayInit are the packages that may have an init function, with the reason.

@@ -223,12 +223,8 @@ func (s *session) plan(arg, variant string) (*flow.Plan, error) {
 	if arg == "" {
 		return nil, usage("give a protocol file; `%s init` writes one to start from", s.app.Name)
 	}
-	var own *flow.Study
-	if len(s.app.Studies) == 1 {
-		// A program of one study lends its functions to protocol files.
-		own = s.app.Studies[0]
-	}
-	plan, err := flow.ReadFile(arg, own)
+	// A program of one study lends its functions to protocol files.
+	plan, err := flow.ReadFile(arg, s.app.own())
 	var cause *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -242,13 +238,24 @@ func (s *session) plan(arg, variant string) (*flow.Plan, error) {
 	return plan, err
 }
 
-// study is the study that the argument names; with none given, the program's
-// only one.
+// study is the study that the argument names; with none given, the program's own.
 func (s *session) study(arg string) *flow.Study {
 	for _, st := range s.app.Studies {
-		if st.Name == arg || arg == "" && len(s.app.Studies) == 1 {
+		if st.Name == arg {
 			return st
 		}
+	}
+	if arg == "" {
+		return s.app.own()
+	}
+	return nil
+}
+
+// own is the study that the program was made for and has its name from; nil for
+// a program that brings studies among other things.
+func (a App) own() *flow.Study {
+	if len(a.Studies) == 1 && a.Studies[0].Name == a.Name {
+		return a.Studies[0]
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ the exit status is 5.`,
 }
 
 func (s *session) reportVerb() *cobra.Command {
-	var format, out string
+	var format, out, into string
 	c := &cobra.Command{
 		Use: "report RUN", GroupID: "read", Short: "Print a run as a page or as data", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -92,7 +92,14 @@ func (s *session) reportVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.write(out, func(w io.Writer) error { return f.Write(w, src) })
+			if out != "" && into != "" {
+				return usage("--out makes a file and --into changes one; give one of them")
+			}
+			print := func(w io.Writer) error { return f.Write(w, src) }
+			if into == "" {
+				return s.write(out, print)
+			}
+			return s.write(into, func(w io.Writer) error { return putInto(w, into, o.Results.Name, print) })
 		},
 	}
 	about := make([]string, 0, len(report.Formats))
@@ -102,7 +109,26 @@ func (s *session) reportVerb() *cobra.Command {
 	c.Long = "Print a run as a page or as data.\n\nFormats:\n" + strings.Join(about, "\n")
 	c.Flags().StringVarP(&format, "format", "f", "text", "one of the `formats` above")
 	c.Flags().StringVarP(&out, "out", "o", "", "`file` to write (default stdout)")
+	c.Flags().StringVar(&into, "into", "", "`document` in which the page takes the place between <!-- assay:NAME --> and <!-- /assay:NAME -->")
 	return c
+}
+
+// putInto prints the document with the page in its place.
+func putInto(w io.Writer, document, name string, print func(io.Writer) error) error {
+	old, err := os.ReadFile(document)
+	if err != nil {
+		return usageError{err}
+	}
+	var page bytes.Buffer
+	if err := print(&page); err != nil {
+		return err
+	}
+	whole, err := report.Into(old, name, page.Bytes())
+	if err != nil {
+		return usage("%s: %w", document, err)
+	}
+	_, err = w.Write(whole)
+	return err
 }
 
 // write prints to stdout or replaces a file, whole or not at all.

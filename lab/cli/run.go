@@ -39,7 +39,7 @@ func (f *runFlags) addFailOn(c *cobra.Command) {
 func (s *session) runVerb() *cobra.Command {
 	var f runFlags
 	var variant string
-	var quick bool
+	var quick, profiles bool
 	n := flow.Narrowing{Warmup: -1}
 	c := &cobra.Command{
 		Use: "run [PROTOCOL]", GroupID: "run", Short: "Carry out a protocol and give its verdict",
@@ -48,8 +48,9 @@ func (s *session) runVerb() *cobra.Command {
 A protocol that is not frozen yet is frozen first. Its lock stands beside it
 (exp.yaml: exp.lock.json); a protocol that changed after the freeze is refused.
 --rounds, --warmup, --arm and --cell run less than the plan and make the run
-exploratory: it then decides nothing. So does --quick, the shortest run that
-tries everything.`,
+exploratory: it then decides nothing. So do --quick, the shortest run that
+tries everything, and --profile, one round in which each arm that is a Go
+function leaves CPU, mutex and block profiles.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -64,6 +65,9 @@ tries everything.`,
 			if quick {
 				s.shorten(first(args), &variant, &n)
 			}
+			if profiles {
+				once(&n)
+			}
 			plan, err := s.plan(first(args), variant)
 			if err != nil {
 				return err
@@ -75,7 +79,10 @@ tries everything.`,
 			if err != nil {
 				return usageError{err}
 			}
-			return s.carryOut(f, func(o flow.Options) (*flow.Outcome, error) { return flow.Run(cmd.Context(), plan, lock, o) })
+			return s.carryOut(f, func(o flow.Options) (*flow.Outcome, error) {
+				o.Profiles = profiles
+				return flow.Run(cmd.Context(), plan, lock, o)
+			})
 		},
 	}
 	f.add(c)
@@ -86,6 +93,7 @@ tries everything.`,
 	c.Flags().StringArrayVar(&n.Cells, "cell", nil, "only this `cell`, by name (exploratory; repeat for more)")
 	c.Flags().Lookup("warmup").DefValue = "0" // -1 stands for the plan's, which is no number to print
 	c.Flags().BoolVar(&quick, "quick", false, "the shortest run that tries everything (exploratory)")
+	c.Flags().BoolVar(&profiles, "profile", false, "one round with profiles of each Go function (exploratory)")
 	c.Flags().StringArray("set", nil, "give a setting of the protocol a value, as `name=value` (repeat for more)")
 	s.settingFlags(c)
 	return c
@@ -102,6 +110,12 @@ func (s *session) shorten(arg string, variant *string, n *flow.Narrowing) {
 		*variant = short
 		return
 	}
+	once(n)
+}
+
+// once narrows to one round without warm-up, where the command line says
+// nothing else.
+func once(n *flow.Narrowing) {
 	if n.Rounds == 0 {
 		n.Rounds = 1
 	}

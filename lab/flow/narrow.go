@@ -195,4 +195,16 @@ func leaveOut(p *protocol.Protocol, keep []string) {
 			p.Overrides[i].Class = ""
 		}
 	}
+	dropIdleChecks(p)
+}
+
+// dropIdleChecks takes out the checks that no cell is left for: nobody can make them,
+// and a run that leaves cells out is incomplete, not one whose correctness was not
+// established. A check that an outcome consults stays.
+func dropIdleChecks(p *protocol.Protocol) {
+	cells := p.Cells()
+	p.Checks = slices.DeleteFunc(p.Checks, func(c protocol.Check) bool {
+		consulted := slices.ContainsFunc(p.Decision.Outcomes, func(o protocol.Outcome) bool { return strings.Contains(o.When, "check."+c.Name) })
+		return c.Scope != protocol.ScopeRun && !consulted && !slices.ContainsFunc(cells, c.Cells.Match)
+	})
 }

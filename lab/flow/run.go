@@ -27,6 +27,11 @@ type Options struct {
 	Scratch string // "" is a folder in the run folder
 	Lock    string // path of the machine-wide run lock; "" takes none
 	Events  Events
+
+	// Profiles has each trial of a Go function take CPU, mutex and block profiles,
+	// which go to the folder ledger.ProfilesDir of the run. They cost time: the
+	// lock should say that the run is exploratory.
+	Profiles bool
 }
 
 // Events are what a run tells while it runs. Nil functions are left out.
@@ -131,6 +136,8 @@ type runner struct {
 	machine host.Machine
 	scratch string
 
+	profiles string // folder; "" takes none
+
 	fresh    map[string]bool // arms whose latest trial ran in this process
 	lost     bool            // what earlier trials left in the scratch folder is gone
 	done     map[slotKey]*trial.Observation
@@ -173,6 +180,10 @@ func drive(ctx context.Context, plan *Plan, w *ledger.Writer, o Options, scratch
 		done:    map[slotKey]*trial.Observation{}, marked: map[roundKey]bool{}, judged: map[judgeKey]bool{},
 		byCell: map[string][]*trial.Observation{}, pace: map[string]*pace{}, fresh: map[string]bool{},
 	}
+	profiles := filepath.Join(w.Run().Dir, ledger.ProfilesDir)
+	if _, err := os.Stat(profiles); err == nil || o.Profiles {
+		r.profiles = profiles // a run that was begun with them goes on with them
+	}
 	if !w.Run().Ended() {
 		release, holder, err := acquire(o.Lock)
 		if err != nil {
@@ -214,6 +225,7 @@ func (r *runner) measure(ctx context.Context) (err error) {
 	}
 	r.exec, err = trial.NewExecutor(r.p, trial.Options{
 		Scratch: r.scratch, Dir: r.plan.Dir, Study: r.plan.Study.name(), Funcs: r.plan.Study.funcs(), Revs: revs,
+		Profiles: r.profiles,
 	})
 	if err != nil {
 		return err

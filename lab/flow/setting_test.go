@@ -151,3 +151,23 @@ func TestAStudyThatCannotBeginMeasuresNothing(t *testing.T) {
 		t.Errorf("%v, %q", err, log)
 	}
 }
+
+// TestAChecksCellsAreLeftOut: a check that no cell is left for is not one that failed
+// to be made.
+func TestAChecksCellsAreLeftOut(t *testing.T) {
+	var log []string
+	s := served(&log)
+	y := strings.Replace(string(s.Protocols[""]), "checks: [", "checks: [{name: killed, scope: trial, shell: 'true', cells: {fault: kill}}, {name: calm, scope: trial, shell: 'true', cells: {fault: none}}, ", 1)
+	s.Protocols = map[string][]byte{"": []byte(y)}
+	o, _, err := runServed(t, s, Narrowing{Settings: map[string]string{"place": "elsewhere"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := o.Run.Protocol
+	if len(p.Checks) != 2 || p.Checks[0].Name != "calm" {
+		t.Errorf("checks %+v", p.Checks)
+	}
+	if o.Verdict.Class != gate.Inconclusive {
+		t.Errorf("%s: %s", o.Verdict.Class, o.Verdict.Why)
+	}
+}

@@ -87,6 +87,7 @@ const (
 	VerdictFile      = "verdict.json"
 	SealFile         = "seal.json"
 	ReportFile       = "report.html"
+	ProfilesDir      = "profiles" // where they were asked for; outside of the chain, which has their summaries
 	ScratchDir       = "scratch"
 	OriginFile       = "origin.json" // in ScratchDir
 )

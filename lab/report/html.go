@@ -53,6 +53,7 @@ type htmlPage struct {
 	Forest   []pageFigure
 	Cells    *pageCells
 	Trials   *pageTrials
+	Profiles []pageProfile
 	Host     *pageHost
 	Origin   *pageOrigin
 }
@@ -63,7 +64,7 @@ func newPage(s *Source) *htmlPage {
 	room := &pageRoom{left: pageFigureBytes}
 	v := &htmlPage{
 		Style: template.CSS(pageStyle), Title: s.Results.Name + ": " + classWord(s.Verdict.Class),
-		Head: newPageHead(s), Checks: newPageChecks(s), Trace: newPageTrace(s), Trials: newPageTrials(s),
+		Head: newPageHead(s), Checks: newPageChecks(s), Trace: newPageTrace(s), Trials: newPageTrials(s), Profiles: newPageProfiles(s),
 		Host: newPageHost(s, room), Origin: newPageOrigin(s),
 	}
 	if v.Withheld = withheld(s); len(v.Withheld) == 0 {
@@ -93,6 +94,7 @@ func (v *htmlPage) contents() []pageLink {
 	add(len(v.Forest) > 0, "changes", "Changes")
 	add(v.Cells != nil, "cells", "Cells")
 	add(true, "trials", "Trials")
+	add(len(v.Profiles) > 0, "profiles", "Profiles")
 	add(true, "host", "Host")
 	add(true, "provenance", "Provenance")
 	return all

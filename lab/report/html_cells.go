@@ -8,6 +8,7 @@ import (
 
 	"github.com/assaylab/assay/lab/analysis"
 	"github.com/assaylab/assay/lab/protocol"
+	"github.com/assaylab/assay/lab/trial"
 )
 
 // pageCells is everything about single cells.
@@ -81,6 +82,10 @@ func newPageCell(s *Source, cell *analysis.Cell, room *pageRoom) pageCell {
 		v.Metrics = append(v.Metrics, newPageMetric(s, m, cm, samples, room))
 	}
 	for _, name := range slices.Sorted(maps.Keys(samples)) {
+		if strings.HasSuffix(name, trial.SeriesSuffix) {
+			v.Metrics = append(v.Metrics, newPageTimeline(s, cell, name, room))
+			continue
+		}
 		unread := pageMetric{Name: name, About: "samples that no metric reads"}
 		unread.addTail(room, name, "", samples[name])
 		v.Metrics = append(v.Metrics, unread)

@@ -26,6 +26,7 @@ func Markdown(w io.Writer, s *Source) error {
 	if rows := mdRules(s); len(rows) > 0 {
 		p.add(folded("Vetoes and gates", tableHead("state", "rule", "cell", "requires", "figures", "because"), rows))
 	}
+	mdProfiles(p, s)
 	p.add(folded("How it was decided", tableHead("result", "outcome", "class", "condition", "figures"), mdTrace(s)))
 	p.add(folded("Protocol and machine", "", mdFacts(s)))
 	// Last, since it alone grows without bound and would push out the others.

@@ -35,6 +35,7 @@ type Format struct {
 var Formats = []Format{
 	{"html", "one page that opens from disk, with figures as inline SVG", HTML},
 	{"md", "Markdown for a pull request or $GITHUB_STEP_SUMMARY, below 64 KB", Markdown},
+	{"tables", "Markdown tables of every comparison with its tests, for a document", Tables},
 	{"text", "what a terminal shows at the end of a run", Text},
 	{"json", "verdict and results as one object", JSON},
 	{"junit", "JUnit XML; inconclusive is a failure", JUnit},

@@ -19,6 +19,7 @@ type roundsPlot struct {
 	id, title, desc, unit string
 	series                []plotSeries
 	wide                  bool
+	below                 string // what is counted along the axis; "" is the measured round
 }
 
 // beyondDots is the number of rounds at which a chart's marks would hide each
@@ -61,7 +62,10 @@ func (c roundsPlot) frame(lo, hi float64, rounds int) (f frame, factor float64, 
 	if !ok {
 		return f, 0, false
 	}
-	f = frame{width: narrowChart, unit: unit, below: "measured round"}
+	f = frame{width: narrowChart, unit: unit, below: c.below}
+	if c.below == "" {
+		f.below = "measured round"
+	}
 	if c.wide {
 		f.width = wideChart
 	}

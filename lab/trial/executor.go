@@ -50,6 +50,7 @@ type Executor struct {
 	study    string
 	memory   bool
 	stdout   bool
+	profiles string
 	arms     map[string]*armState
 
 	ownLauncher bool
@@ -74,6 +75,7 @@ type Options struct {
 	Funcs    Funcs
 	Revs     map[string]string // arm to commit, from the lock's receipts
 	Launcher *spawn.Launcher   // used and not closed; one is started where nil
+	Profiles string            // folder for profiles of each Go function's trial; "" takes none
 }
 
 // NewExecutor prepares the folders. Close must be called.
@@ -86,7 +88,16 @@ func NewExecutor(p *protocol.Protocol, o Options) (_ *Executor, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Executor{p: p, funcs: o.Funcs, scratch: scratch, dir: dir, study: o.Study, launcher: o.Launcher, arms: map[string]*armState{}}
+	profiles := o.Profiles
+	if profiles != "" {
+		if profiles, err = filepath.Abs(profiles); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(profiles, 0o755); err != nil {
+			return nil, fmt.Errorf("folder for profiles: %w", err)
+		}
+	}
+	e := &Executor{p: p, profiles: profiles, funcs: o.Funcs, scratch: scratch, dir: dir, study: o.Study, launcher: o.Launcher, arms: map[string]*armState{}}
 	for _, m := range p.Metrics {
 		e.memory = e.memory || m.Source == protocol.SourcePeakMemory
 		e.stdout = e.stdout || slices.Contains([]string{protocol.SourceJSON, protocol.SourceGoBench, protocol.SourceSamples}, m.Source)
@@ -240,6 +251,10 @@ func (e *Executor) Run(ctx context.Context, slot Slot, cell protocol.Cell) (*Obs
 	if err != nil {
 		return nil, err
 	}
+	if e.profiles != "" && s.arm.Func != "" {
+		profiles, notes := newProfiler(e.profiles, slot).read()
+		obs.Profiles, obs.Notes = profiles, append(obs.Notes, notes...)
+	}
 	if obs.Status != StatusOK {
 		// What a failed trial said of itself may be half a figure.
 		obs.Values, obs.Bench, obs.Bulk = nil, nil, nil
@@ -254,6 +269,9 @@ func (e *Executor) t(s *armState, slot Slot, cell protocol.Cell) *T {
 	}
 	for i, f := range cell.Factors() {
 		t.Factors[f] = cell.Levels[i]
+	}
+	if e.profiles != "" {
+		t.prof = newProfiler(e.profiles, slot)
 	}
 	return t
 }
@@ -316,7 +334,8 @@ func (e *Executor) runProcess(ctx context.Context, s *armState, slot Slot, cell 
 		if err != nil {
 			return err
 		}
-		spec, err := json.Marshal(childSpec{Func: s.arm.Func, T: e.t(s, slot, cell)})
+		t := e.t(s, slot, cell)
+		spec, err := json.Marshal(childSpec{Func: s.arm.Func, T: t, Profiler: t.prof})
 		if err != nil {
 			return err
 		}

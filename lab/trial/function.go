@@ -47,12 +47,14 @@ type T struct {
 	rep   *report // nil once the function has returned
 	begun time.Time
 	timed time.Duration
+	prof  *profiler // nil: no profiles are taken
 }
 
 // Begin starts the timed region. Without Begin the whole function is timed.
 func (t *T) Begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.prof.begin()
 	t.begun = time.Now()
 }
 
@@ -65,6 +67,7 @@ func (t *T) End() {
 		t.timed += now.Sub(t.begun)
 		t.begun = time.Time{}
 	}
+	t.prof.end()
 }
 
 // Timed is the length of the timed regions that have ended.
@@ -87,8 +90,13 @@ func (t *T) say(do func()) {
 // Record keeps a scalar. The same key twice counts as missing.
 func (t *T) Record(key string, v float64) { t.say(func() { t.rep.value(key, v) }) }
 
+// SeriesSuffix ends the names of samples that are a series: one value for each second
+// of the trial, in order. The page plots them over time.
+const SeriesSuffix = "_per_second"
+
 // Samples keeps bulk samples, usually nanoseconds; several calls with one
-// name add up. With a negative one all of that name are missing.
+// name add up. With a negative one all of that name are missing. See
+// SeriesSuffix for samples whose order means something.
 func (t *T) Samples(name string, v []int64) { t.say(func() { t.rep.keep(name, v) }) }
 
 // Report keeps a check's result, for checks that the protocol declares as
@@ -111,6 +119,10 @@ func (t *T) call(ctx context.Context, f ArmFunc, obs *Observation) {
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		t.prof.end()
+		if t.prof != nil && t.prof.err != nil {
+			t.rep.note("profiles: %v", t.prof.err)
+		}
 		if !t.begun.IsZero() {
 			t.timed += end.Sub(t.begun)
 		}
@@ -152,6 +164,7 @@ func Child(ctx context.Context, funcs Funcs) (exit int, ok bool) {
 		fmt.Fprintf(os.Stderr, "assay: trial: this program has no arm function %q\n", c.Func)
 		return 70, true
 	}
+	c.T.prof = c.Profiler
 	// What the function starts must not take itself for a trial.
 	os.Unsetenv(childVar)
 	obs := &Observation{Status: StatusOK}
@@ -170,8 +183,9 @@ func Child(ctx context.Context, funcs Funcs) (exit int, ok bool) {
 }
 
 type childSpec struct {
-	Func string `json:"func"`
-	T    *T     `json:"t"`
+	Func     string    `json:"func"`
+	T        *T        `json:"t"`
+	Profiler *profiler `json:"profiler,omitempty"`
 }
 
 // writeReport says in the arms' own language what the function recorded.

@@ -41,6 +41,12 @@ var armFuncs = map[string]ArmFunc{
 		}
 		return os.WriteFile(filepath.Join(t.Scratch, "told"), b, 0o644)
 	},
+	"contend": func(_ context.Context, t *T) error {
+		t.Begin()
+		contend()
+		t.End()
+		return nil
+	},
 	"env":   func(_ context.Context, t *T) error { t.Record("ops", float64(len(os.Getenv("MINE")))); return nil },
 	"error": func(_ context.Context, t *T) error { t.Record("ops", 5); return errArm },
 	"panic": func(_ context.Context, t *T) error { t.Record("ops", 5); panic("arm fell over") },

@@ -48,7 +48,9 @@ type Observation struct {
 	Checks  []check.Result     `json:"checks,omitempty"`  // trial-scope results
 	Garbled bool               `json:"garbled,omitempty"` // part of what the arm reported cannot be read, so that it passes no check
 	Notes   []string           `json:"notes,omitempty"`   // what went wrong, what the arm said
-	Stderr  string             `json:"stderr,omitempty"`  // last lines, of a trial that was not ok
+
+	Profiles []Profile `json:"profiles,omitempty"` // where they were asked for
+	Stderr   string    `json:"stderr,omitempty"`   // last lines, of a trial that was not ok
 
 	// Bulk are the samples themselves, in nanoseconds or the arm's own unit, by
 	// name. The ledger stores them and leaves a SampleRef.

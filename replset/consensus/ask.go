@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 )
 
 // What may be asked of a member and is answered later: proposals, reads, copies.
@@ -77,47 +79,65 @@ func (p *Proposal) Wait(ctx context.Context) (Entry, any, error) {
 }
 
 func (n *Node) propose(p *Proposal, data []byte) {
-	if n.role.Leader != n.o.ID || p.want != 0 && p.want != n.role.Term {
+	if n.role.Leader != n.o.ID {
 		p.done <- outcome{err: ErrNotLeader}
 		return
 	}
-	n.nextID++
-	stamp := max(n.lastStamp+1, uint64(n.o.Now().Unix())<<32|1)
-	b := make([]byte, stampHeader, stampHeader+len(data))
-	binary.BigEndian.PutUint64(b, stamp)
-	binary.BigEndian.PutUint64(b[8:], n.o.ID)
-	binary.BigEndian.PutUint64(b[16:], n.nextID)
-	if err := n.raw.Propose(append(b, data...)); errors.Is(err, raft.ErrProposalDropped) {
-		n.parked = append(n.parked, parked{p, data})
-		return
-	} else if err != nil {
-		p.done <- outcome{err: fmt.Errorf("%w: %w", ErrNotLeader, err)}
-		return
-	}
-	n.lastStamp = stamp
-	p.term = n.role.Term
-	n.pending[n.nextID] = p
+	n.parked = append(n.parked, parked{p, data})
 }
 
-// parked is a proposal that raft did not take, though this member leads:
-// leadership is being handed over, or too much is under way already. To answer
-// ErrNotLeader at once would send a client back to where the roles say that the
-// leader is, which for now is here, until it gives up.
+// parked is a proposal that waits to be handed to raft.
 type parked struct {
 	p    *Proposal
 	data []byte
 }
 
-// unpark tries again what raft did not take. Once another member leads that
-// refuses the proposal.
-func (n *Node) unpark() {
-	if len(n.parked) == 0 || n.role.Leader == n.o.ID && n.raw.BasicStatus().LeadTransferee != 0 {
+// flush hands to raft what has come in since the last sync of this member's own log
+// was begun, in one message, so that all of it travels and is synced together.
+// To hand each over at once would give every entry messages and syncs of its own
+// on every member, whose cost grows with the load.
+//
+// They also wait while leadership is being handed over or raft has too much under way:
+// to answer ErrNotLeader at once would send a client back to where the roles say
+// that the leader is, which for now is here, until it gives up.
+func (n *Node) flush() {
+	leading := n.role.Leader == n.o.ID
+	if len(n.parked) == 0 || leading && (n.syncing > 0 || n.raw.BasicStatus().LeadTransferee != 0) {
 		return
 	}
-	again := n.parked
+	var batch []parked
+	m := &pb.Message{Type: pb.MsgProp.Enum(), From: proto.Uint64(n.o.ID)}
+	for _, p := range n.parked {
+		if !leading || p.p.want != 0 && p.p.want != n.role.Term {
+			p.p.done <- outcome{err: ErrNotLeader}
+			continue
+		}
+		stamp := max(n.lastStamp+1, uint64(n.o.Now().Unix())<<32|1)
+		b := make([]byte, stampHeader, stampHeader+len(p.data))
+		binary.BigEndian.PutUint64(b, stamp)
+		binary.BigEndian.PutUint64(b[8:], n.o.ID)
+		n.nextID++
+		binary.BigEndian.PutUint64(b[16:], n.nextID)
+		n.lastStamp = stamp
+		m.Entries = append(m.Entries, &pb.Entry{Data: append(b, p.data...)})
+		batch = append(batch, p)
+	}
 	n.parked = nil
-	for _, p := range again {
-		n.propose(p.p, p.data)
+	if len(batch) == 0 {
+		return
+	}
+	if err := n.raw.Step(m); errors.Is(err, raft.ErrProposalDropped) {
+		n.parked = batch
+		return
+	} else if err != nil {
+		for _, p := range batch {
+			p.p.done <- outcome{err: fmt.Errorf("%w: %w", ErrNotLeader, err)}
+		}
+		return
+	}
+	for i, p := range batch {
+		p.p.term = n.role.Term
+		n.pending[n.nextID-uint64(len(batch)-1-i)] = p.p
 	}
 }
 

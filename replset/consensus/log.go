@@ -28,9 +28,10 @@ type log struct {
 	keep      uint64 // Options.KeepEntries
 	late      bool   // defect.AckBeforeSync
 	applied   uint64
-	stamp     uint64 // of the last applied entry that has one
-	lastStamp uint64 // of the whole log, when it was opened
-	last      uint64 // index of the last entry in the database; the writer's, and restore's while it is idle
+	stamp     uint64        // of the last applied entry that has one
+	lastStamp uint64        // of the whole log, when it was opened
+	hard      *pb.HardState // as last written; belongs to whom last does
+	last      uint64        // index of the last entry in the database; the writer's, and restore's while it is idle
 	conf      *pb.ConfState
 	snapshot  func() ([]byte, error)
 }
@@ -146,7 +147,7 @@ func (l *log) load() error {
 	if commit := hs.GetCommit(); commit < first || commit >= want {
 		return fmt.Errorf("log: committed up to %d, where entries %d to %d are there and %d were applied", commit, first+1, want-1, l.applied)
 	}
-	l.last = want - 1
+	l.last, l.hard = want-1, hs
 	return l.MemoryStorage.Append(entries)
 }
 
@@ -169,17 +170,23 @@ func (l *log) InitialState() (*pb.HardState, *pb.ConfState, error) {
 	return hs, l.conf, err
 }
 
-// append writes what raft wants stored, in order, and syncs it if any message waits
-// for it. It touches the database only, so that the writer may call it.
+// append writes what raft wants stored, in order, and syncs entries, terms and votes.
+// A commit index alone is not synced, although raft attaches an answer to it: what
+// was committed can be found out again, and the answer speaks of entries that an
+// earlier call has synced. It touches the database only, so that the writer may
+// call it.
 func (l *log) append(messages []*pb.Message) error {
 	b := l.db.NewBatch()
 	defer b.Close()
 	how := pebble.NoSync
 	for _, m := range messages {
-		if len(m.GetResponses()) > 0 && !l.late {
+		hs := hardState(m)
+		changed := !raft.IsEmptyHardState(hs) && raft.MustSync(hs, l.hard, 0)
+		if (len(m.GetEntries()) > 0 || changed) && !l.late {
 			how = l.write
 		}
-		if hs := hardState(m); !raft.IsEmptyHardState(hs) {
+		if !raft.IsEmptyHardState(hs) {
+			l.hard = hs
 			v, err := proto.Marshal(hs)
 			if err != nil {
 				return err
@@ -295,7 +302,7 @@ func openSnapshot(data []byte) (state []byte, stamp uint64, err error) {
 }
 
 // reset replaces the log by the snapshot whose state is in the batch, with the hard
-// state that comes with it, and syncs: invariant D3.
+// state that comes with it, and syncs: invariant D3 of docs/replset.md, section 5.
 func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, hs *pb.HardState, stamp uint64) error {
 	meta := s.GetMetadata()
 	if hs.GetCommit() < meta.GetIndex() {
@@ -320,7 +327,7 @@ func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, hs *pb.HardState, stamp uin
 	if err := b.Commit(l.write); err != nil {
 		return err
 	}
-	l.last = meta.GetIndex()
+	l.last, l.hard = meta.GetIndex(), hs
 	// The mirror keeps no state, only where the log now starts.
 	return l.ApplySnapshot(&pb.Snapshot{Metadata: meta})
 }

@@ -135,12 +135,13 @@ type Node struct {
 
 	// Of the loop.
 	writing   int // writes that the writer has
+	syncing   int // those of them that have entries
 	pending   map[uint64]*Proposal
 	nextID    uint64
 	reads     map[uint64]*read
 	waiting   []*read // confirmed, not yet applied far enough
 	copies    []*copied
-	parked    []parked // until leadership has moved, or has not
+	parked    []parked
 	lastStamp uint64
 	applied   uint64
 	role      Role
@@ -276,6 +277,18 @@ func (n *Node) TakeOver(ctx context.Context) error {
 	})
 }
 
+// Usurp makes the member stand for election though it hears of a leader, and the
+// others vote though they do, as if that leader had handed over: it is for a leader
+// that was cut off, does not know it, and cannot be asked. Nothing but liveness rests
+// on members' loyalty to a leader, since reads are confirmed by a majority and not by a
+// lease. It returns once the attempt has begun.
+func (n *Node) Usurp(ctx context.Context) error {
+	return n.post(ctx, func() {
+		st := n.raw.BasicStatus()
+		_ = n.raw.Step(&pb.Message{Type: pb.MsgTimeoutNow.Enum(), To: &n.o.ID, From: &st.Lead, Term: st.HardState.Term})
+	})
+}
+
 // Transfer asks the leader, which this member must be, to hand over to another;
 // to 0 means the one whose log is furthest. It returns once the attempt has
 // begun.
@@ -342,11 +355,11 @@ func (n *Node) run() (err error) {
 		}
 	}()
 	for {
+		n.flush()
 		if err := n.turn(); err != nil {
 			return err
 		}
 		n.countCopies()
-		n.unpark()
 		select {
 		case <-n.stop:
 			return nil
@@ -443,8 +456,7 @@ func (n *Node) persist(m *pb.Message) error {
 		})
 	}
 	if raft.IsEmptySnap(m.GetSnapshot()) {
-		n.writing++
-		n.writer.put(m)
+		n.write(m)
 		return nil
 	}
 	for n.writing > 0 {
@@ -456,9 +468,16 @@ func (n *Node) persist(m *pb.Message) error {
 		return err
 	}
 	m.Snapshot = nil
-	n.writing++
-	n.writer.put(m)
+	n.write(m)
 	return nil
+}
+
+func (n *Node) write(m *pb.Message) {
+	n.writing++
+	if len(m.GetEntries()) > 0 {
+		n.syncing++
+	}
+	n.writer.put(m)
 }
 
 // durable takes note of writes that have been synced, and sends what waited for
@@ -469,6 +488,9 @@ func (n *Node) durable(w written) error {
 	}
 	n.writing -= len(w.messages)
 	for _, m := range w.messages {
+		if len(m.GetEntries()) > 0 {
+			n.syncing--
+		}
 		if err := n.log.mirror(m); err != nil {
 			return err
 		}

@@ -223,6 +223,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 	}
 	return r.Conn.Write(b)
 }
+
 func TestADelayHoldsMessagesUpOnceEach(t *testing.T) {
 	a, _, got := pair(t)
 	const n = 100

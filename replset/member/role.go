@@ -37,12 +37,19 @@ func (m *Member) StepDown(ctx context.Context) error {
 	}
 }
 
-// StepUp makes this member primary: it asks who leads to hand over, or stands for
-// election if nobody does. It returns when this member takes writes.
+// StepUp makes this member primary: it asks who leads to hand over, and stands for
+// election if nobody leads or the leader does not answer. It returns when this member
+// takes writes.
 func (m *Member) StepUp(ctx context.Context) error {
+	claimed := uint64(0) // the leader that was asked already
 	for {
 		asked := m.node.Role()
-		if err := m.node.TakeOver(ctx); err != nil {
+		take := m.node.TakeOver
+		if asked.Leader != 0 && asked.Leader == claimed {
+			take = m.node.Usurp
+		}
+		claimed = asked.Leader
+		if err := take(ctx); err != nil {
 			return err
 		}
 		// An election moves the role several times. To stand again at each step would

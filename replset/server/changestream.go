@@ -342,6 +342,7 @@ func (k *call) getMoreStream(c *cursor, n int64) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, wait)
 	defer cancel()
+	defer context.AfterFunc(k.conn.ctx, cancel)() // nobody waits any more
 	for {
 		docs, err := c.stream.batch(c.ctx, n, &c.held)
 		if err == nil && len(docs) == 0 && !c.stream.over {

@@ -46,6 +46,9 @@ func (s *Server) checkByName(ctx context.Context, name string) ([]string, error)
 		return nil, err
 	}
 	faults, _, err := s.check(ctx, col)
+	if hasCode(err, codeQueryPlanKilled) {
+		return nil, nil // dropped while it was looked at
+	}
 	return faults, err
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -134,6 +135,7 @@ func cmdEndSessions(k *call) error {
 	if k.err != nil {
 		return k.err
 	}
+	var ids []string
 	for v := range value.Elements(list.Data) {
 		if !value.IsDocument(v) {
 			return errorf(codeTypeMismatch, "%s takes an array of session ids", k.name)
@@ -142,11 +144,9 @@ func cmdEndSessions(k *call) error {
 		if err != nil {
 			return err
 		}
-		if err := k.endSession(string(id)); err != nil {
-			return err
-		}
+		ids = append(ids, string(id))
 	}
-	return nil
+	return k.endEach(ids)
 }
 
 func (k *call) endSession(id string) error {
@@ -175,8 +175,20 @@ func cmdKillAllSessions(k *call) error {
 	if k.err != nil {
 		return k.err
 	}
-	for _, ss := range k.s.sessions.all() {
-		if err := k.endSession(string(ss.id)); err != nil {
+	return k.endEach(k.s.sessions.ids())
+}
+
+// endEach ends sessions side by side: one may wait for a document that another's
+// transaction holds.
+func (k *call) endEach(ids []string) error {
+	errs := make([]error, len(ids))
+	var all sync.WaitGroup
+	for i, id := range ids {
+		all.Go(func() { errs[i] = k.endSession(id) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
 			return err
 		}
 	}

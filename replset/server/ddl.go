@@ -148,10 +148,8 @@ func (s *Server) Clean(ctx context.Context) error {
 	k := s.ownCall(ctx, role)
 	s.points.clear()
 	s.cursors.closeAll()
-	for _, ss := range s.sessions.all() {
-		if err := k.endSession(string(ss.id)); err != nil {
-			return err
-		}
+	if err := k.endEach(s.sessions.ids()); err != nil {
+		return err
 	}
 	var names []string
 	for _, c := range s.m.Store.Catalogue().All() {

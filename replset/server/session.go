@@ -28,7 +28,7 @@ type session struct {
 	number int64 // of the transaction that it has or had last
 	txn    *transaction
 	state  txnState
-	used   time.Time
+	used   time.Time // guarded by the sessions' mutex
 }
 
 func newSessions() *sessions { return &sessions{byID: map[string]*session{}} }
@@ -53,6 +53,15 @@ func (ss *sessions) forget(id []byte) {
 	delete(ss.byID, string(id))
 }
 
+// forgetUnused forgets a session that nobody has asked for since.
+func (ss *sessions) forgetUnused(s *session, since time.Time) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if s.used.Before(since) {
+		delete(ss.byID, string(s.id))
+	}
+}
+
 func (ss *sessions) all() []*session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -61,6 +70,14 @@ func (ss *sessions) all() []*session {
 		out = append(out, s)
 	}
 	return out
+}
+
+func (ss *sessions) ids() []string {
+	var ids []string
+	for _, s := range ss.all() {
+		ids = append(ids, string(s.id))
+	}
+	return ids
 }
 
 // abandonAll ends the transactions of a server in which nothing runs any more.

@@ -142,8 +142,8 @@ func (s *Server) expireTransactions(now time.Time) {
 		if t := ss.txn; t != nil && (now.Sub(t.begun) > s.o.TransactionLifetime || !role.Writable || role.Term != t.writer.term) {
 			s.abortTransaction(ss)
 		}
-		if ss.txn == nil && now.Sub(ss.used) > s.o.SessionTimeout {
-			s.sessions.forget(ss.id)
+		if ss.txn == nil {
+			s.sessions.forgetUnused(ss, now.Add(-s.o.SessionTimeout))
 		}
 		h.release()
 	}

@@ -57,7 +57,7 @@ func (v *view) collection(ns string) (*collection, error) {
 // pass that on as a result.
 func (v *view) intact(col *collection) error {
 	switch {
-	case !v.s.m.Store.Dropped(col.ID):
+	case !v.s.m.Store.Dropped(col.ID, v.at):
 		return nil
 	case v.old || v.own != nil:
 		return errorf(codeSnapshotUnavailable, "Unable to read from a snapshot: collection %s was dropped since", col.Name)

@@ -29,7 +29,7 @@ func TestTheCatalogueKnowsWhatHadANameWhen(t *testing.T) {
 			t.Errorf("%s at %d: %v, %v", c.name, c.at, got, known)
 		}
 	}
-	if !s.Dropped(2) || s.Dropped(3) {
+	if !s.Dropped(2, 29) || s.Dropped(2, 30) || s.Dropped(3, 60) {
 		t.Error("the wrong collections count as dropped")
 	}
 	again, err := New(s.db, 0)

@@ -70,7 +70,7 @@ type Store struct {
 	db        *pebble.DB
 	catalogue atomic.Pointer[Catalogue]
 	next      *Catalogue // built by Apply, shown by Visible
-	doomed    sync.Map   // numbers of collections that were dropped, or are about to be
+	doomed    sync.Map   // when the collection of a number was dropped last, or is about to be
 	visible   atomic.Uint64
 
 	mu      sync.Mutex
@@ -189,7 +189,7 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 	for _, id := range e.Drop {
 		// Before the batch is committed, so that no reader can find the documents gone
 		// and not know why.
-		s.doomed.Store(id, true)
+		s.doomed.Store(id, stamp)
 		if err := b.Delete(number(catalogues, id), nil); err != nil {
 			return err
 		}
@@ -197,6 +197,13 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 			return err
 		}
 		next.drop(id, stamp)
+	}
+	if next.used != s.next.used {
+		// A collection that is dropped leaves no other trace, and its number must not
+		// come again: latches, cursors and whatever else goes by numbers may outlive it.
+		if err := b.Set(usedKey, binary.BigEndian.AppendUint32(nil, next.used), nil); err != nil {
+			return err
+		}
 	}
 	s.next = next
 	return nil
@@ -215,10 +222,11 @@ func (s *Store) Visible(stamp uint64) {
 	}
 }
 
-// Dropped says whether a collection has been dropped, or is just being.
-func (s *Store) Dropped(id uint32) bool {
-	_, gone := s.doomed.Load(id)
-	return gone
+// Dropped says whether the collection that had a number at a timestamp has been
+// dropped since, or is just being. Another one may have the number by now.
+func (s *Store) Dropped(id uint32, at uint64) bool {
+	stamp, dropped := s.doomed.Load(id)
+	return dropped && stamp.(uint64) > at
 }
 
 func number(kind byte, id uint32) []byte {
@@ -492,11 +500,9 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 			return fmt.Errorf("a snapshot with the key %x", key)
 		}
 		if key[0] == catalogues {
-			c, err := decodeCollection(value)
-			if err != nil {
+			if err := next.load(key, value); err != nil {
 				return err
 			}
-			next.put(c, 0)
 		}
 		if key[0] == history {
 			events.note(key, value)
@@ -521,6 +527,7 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 type Catalogue struct {
 	byName map[string]*Collection
 	byID   map[uint32]*Collection
+	used   uint32 // the highest number that a collection or an index has ever had
 
 	past  map[string]uint64 // names that were given up, and when last
 	floor uint64            // before it nothing is known of names that were given up
@@ -531,7 +538,7 @@ func newCatalogue() *Catalogue {
 }
 
 func (c *Catalogue) clone() *Catalogue {
-	return &Catalogue{byName: maps.Clone(c.byName), byID: maps.Clone(c.byID), past: maps.Clone(c.past), floor: c.floor}
+	return &Catalogue{byName: maps.Clone(c.byName), byID: maps.Clone(c.byID), past: maps.Clone(c.past), floor: c.floor, used: c.used}
 }
 
 func (c *Catalogue) put(col *Collection, stamp uint64) {
@@ -539,6 +546,30 @@ func (c *Catalogue) put(col *Collection, stamp uint64) {
 		c.unname(col.ID, stamp)
 	}
 	c.byID[col.ID], c.byName[col.Name] = col, col
+	c.used = max(c.used, col.ID)
+	for _, x := range col.Indexes {
+		c.used = max(c.used, x.ID)
+	}
+}
+
+// usedKey is where used is kept: that of the collection that there never is.
+var usedKey = number(catalogues, 0)
+
+// load takes in what is stored under a key of the catalogue.
+func (c *Catalogue) load(key, value []byte) error {
+	if bytes.Equal(key, usedKey) {
+		if len(value) != 4 {
+			return fmt.Errorf("catalogue: the highest number has %d bytes", len(value))
+		}
+		c.used = max(c.used, binary.BigEndian.Uint32(value))
+		return nil
+	}
+	col, err := decodeCollection(value)
+	if err != nil {
+		return err
+	}
+	c.put(col, 0)
+	return nil
 }
 
 // settle completes an entry by what only the order of entries decides: since
@@ -612,14 +643,7 @@ func (c *Catalogue) All() []*Collection {
 
 // NextID is a number that no collection or index has had.
 func (c *Catalogue) NextID() uint32 {
-	next := uint32(1)
-	for _, col := range c.byID {
-		next = max(next, col.ID+1)
-		for _, x := range col.Indexes {
-			next = max(next, x.ID+1)
-		}
-	}
-	return next
+	return c.used + 1
 }
 
 func readCatalogue(db *pebble.DB) (*Catalogue, error) {
@@ -634,11 +658,9 @@ func readCatalogue(db *pebble.DB) (*Catalogue, error) {
 		if err != nil {
 			return nil, err
 		}
-		col, err := decodeCollection(v)
-		if err != nil {
+		if err := c.load(it.Key(), v); err != nil {
 			return nil, err
 		}
-		c.put(col, 0)
 	}
 	return c, it.Error()
 }

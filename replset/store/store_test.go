@@ -390,3 +390,28 @@ func TestSessionRecordsGoByAnEntry(t *testing.T) {
 		t.Errorf("another record is %q of %d, %v", r, at, err)
 	}
 }
+
+func TestNumbersAreNotUsedAgain(t *testing.T) {
+	s := open(t)
+	col := &Collection{ID: 3, Name: "db.c", UUID: bson.Binary{Subtype: 4, Data: make([]byte, 16)}, Indexes: []IndexRecord{{ID: 7, Name: "x_1", Spec: bson.Raw(doc(1))}}}
+	apply(t, s, 1, &Effects{Put: []*Collection{col}})
+	apply(t, s, 2, &Effects{Drop: []uint32{3}, DropIndexes: []uint32{7}})
+	state, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := open(t)
+	b := other.db.NewBatch()
+	if err := other.Restore(b, state); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Commit(pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	other.Visible(2)
+	for who, s := range map[string]*Store{"this member": s, "after a restart": reopen(t, s, 2), "after a snapshot": other} {
+		if got := s.Catalogue().NextID(); got != 8 {
+			t.Errorf("%s: the next number is %d, want 8", who, got)
+		}
+	}
+}

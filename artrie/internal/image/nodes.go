@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"github.com/assaylab/assay/artrie/fsys"
@@ -45,8 +46,10 @@ type Nodes struct {
 	Gen  uint64
 	name string
 	file fsys.File
-	end  int64  // where buf begins
-	buf  []byte // blocks that are not written yet
+	end  int64     // where buf begins
+	buf  []byte    // blocks that are not written yet
+	pool sync.Pool // of *[firstRead]byte, for Read
+	all  bool      // they wait for Flush, however many they are
 }
 
 // NodesName is the base name of the node file of a generation.
@@ -151,7 +154,7 @@ func (n *Nodes) Write(payload []byte) (uint64, error) {
 	binary.LittleEndian.PutUint32(b[4:], uint32(len(payload)))
 	binary.LittleEndian.PutUint32(b, checksum(n.Gen, off, b[4:]))
 	n.buf = append(n.buf, make([]byte, size-int64(len(b)))...)
-	if len(n.buf) >= flushBytes {
+	if len(n.buf) >= flushBytes && !n.all {
 		if err := n.flush(); err != nil {
 			return 0, err
 		}
@@ -165,8 +168,14 @@ func (n *Nodes) flush() error {
 	}
 	n.end += int64(len(n.buf))
 	n.buf = n.buf[:0]
+	if n.all {
+		n.buf, n.all = nil, false
+	}
 	return nil
 }
+
+// Gather keeps what is written from now on in memory, up to Flush.
+func (n *Nodes) Gather() { n.all = true }
 
 // Flush writes what waits.
 func (n *Nodes) Flush() error {
@@ -189,7 +198,12 @@ func (n *Nodes) Rewind(end int64) { n.end, n.buf = end, n.buf[:0] }
 
 // Read reads the subtree at address w. Its references belong to n.
 func (n *Nodes) Read(w uint64) (radix.Ref, error) {
-	payload, err := n.Payload(w)
+	buf, _ := n.pool.Get().(*[firstRead]byte)
+	if buf == nil {
+		buf = new([firstRead]byte)
+	}
+	defer n.pool.Put(buf)
+	payload, err := n.payload(w, buf[:])
 	if err != nil {
 		return nil, err
 	}
@@ -202,14 +216,21 @@ func (n *Nodes) Read(w uint64) (radix.Ref, error) {
 }
 
 // Payload reads and verifies the block at address w.
-func (n *Nodes) Payload(w uint64) ([]byte, error) {
+func (n *Nodes) Payload(w uint64) ([]byte, error) { return n.payload(w, nil) }
+
+// payload is Payload into buf, if that is large enough.
+func (n *Nodes) payload(w uint64, buf []byte) ([]byte, error) {
 	off := radix.Offset(w)
 	damage := func(reason string) ([]byte, error) { return nil, &DamageError{n.name, off, reason} }
 	size, exact := radix.Length(w)
 	if !exact {
 		size = firstRead
 	}
-	b := make([]byte, size)
+	b := buf
+	if size > len(b) {
+		b = make([]byte, size)
+	}
+	b = b[:size]
 	got, err := n.file.ReadAt(b, off)
 	if err != nil && err != io.EOF {
 		return nil, fmt.Errorf("read %s at offset %d: %w", n.name, off, err)

@@ -9,8 +9,12 @@ type Clock struct {
 	hand []byte // the bytes of the slots down to where the last sweep ended
 }
 
-// Sweep evicts from the tree in slot until want bytes are free or it has gone
-// round to the end of the tree. gen is the current generation and owner its file.
+// maxVisits bounds the slots that one sweep looks at: whoever waits for the sweep
+// must not wait for a walk over a tree in which nothing can go.
+const maxVisits = 4096
+
+// Sweep evicts from the tree in slot until want bytes are free, it has looked at
+// maxVisits slots or it has gone round to the end of the tree. gen is the current generation and owner its file.
 // It returns what it freed and whether the end was reached. The root stays. With force a touched subtree goes too.
 func (c *Clock) Sweep(slot *Ref, gen uint64, owner Ref, want int64, force bool) (freed int64, subtrees int, end bool) {
 	p := atomic.LoadPointer(slot)
@@ -18,7 +22,7 @@ func (c *Clock) Sweep(slot *Ref, gen uint64, owner Ref, want int64, force bool) 
 		c.hand = nil
 		return 0, 0, true
 	}
-	s := sweep{gen: gen, owner: owner, want: want, force: force}
+	s := sweep{gen: gen, owner: owner, want: want, force: force, visits: maxVisits}
 	from := c.hand
 	c.hand = nil
 	if !s.inner((*head)(p), from, nil) {
@@ -33,6 +37,7 @@ type sweep struct {
 	owner    Ref
 	want     int64
 	force    bool
+	visits   int // left
 	freed    int64
 	subtrees int
 	stopped  []byte
@@ -67,10 +72,11 @@ func (s *sweep) slot(slot *Ref, from, path []byte) bool {
 	if st == nil || kindOf(p) == kindStub {
 		return true
 	}
-	if s.freed >= s.want {
+	if s.freed >= s.want || s.visits == 0 {
 		s.stopped = append([]byte(nil), path...)
 		return false
 	}
+	s.visits--
 	w := load(st)
 	if onDisk(w) && SameGeneration(w, s.gen) {
 		if w&touchBit == 0 || s.force {

@@ -30,7 +30,10 @@ type Packer struct {
 	Blocks int64 // written
 	marks  []mark
 	moved  []move
+	pieces []piece // of the nodes on the way down, one after the other
+	able   []*piece
 	tmp    []byte
+	sink   uint8 // of glances
 }
 
 // mark remembers a node whose state word becomes w, from was.
@@ -131,11 +134,12 @@ func (p *Packer) inner(b []byte, h *head, keep bool) ([]byte, error) {
 		tag |= 16 << 2
 	}
 	b = append(append(b, tag), h.prefix[:h.plen]...)
-	pieces := make([]piece, 0, 16)
+	first := len(p.pieces)
+	defer func() { p.pieces = p.pieces[:first] }()
 	add := func(slot *Ref) (err error) {
 		var pc piece
 		if b, pc, err = p.node(b, slot, keep); err == nil {
-			pieces = append(pieces, pc)
+			p.pieces = append(p.pieces, pc)
 		}
 		return err
 	}
@@ -145,6 +149,10 @@ func (p *Packer) inner(b []byte, h *head, keep bool) ([]byte, error) {
 		}
 	}
 	b = append(b, byte(h.n-1))
+	if h.kind <= kind16 {
+		_, ch := h.array()
+		p.sink |= glance(ch[:h.n])
+	}
 	var err error
 	h.each(func(c byte, s *Ref) bool {
 		b = append(b, c)
@@ -154,7 +162,7 @@ func (p *Packer) inner(b []byte, h *head, keep bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.cut(b, start, pieces)
+	return p.cut(b, start, p.pieces[first:])
 }
 
 // cut turns pieces of the node that begins at start into blocks: those that must
@@ -162,7 +170,7 @@ func (p *Packer) inner(b []byte, h *head, keep bool) ([]byte, error) {
 func (p *Packer) cut(b []byte, start int, pieces []piece) ([]byte, error) {
 	size := len(b) - start
 	shrink := func(pc *piece) { pc.must = true; size -= pc.end - pc.start - 7 }
-	var able []*piece
+	able := p.able[:0]
 	for i := range pieces {
 		pc := &pieces[i]
 		if pc.must {
@@ -180,6 +188,7 @@ func (p *Packer) cut(b []byte, start int, pieces []piece) ([]byte, error) {
 			shrink(pc)
 		}
 	}
+	p.able = able
 	p.tmp = p.tmp[:0]
 	from := start
 	for _, pc := range pieces {

@@ -504,3 +504,31 @@ func TestLocateFindsTheVeryStub(t *testing.T) {
 		t.Fatal("a place was found for the node that an acknowledged write has replaced")
 	}
 }
+
+// TestSweepIsShort evicts from a large tree of which nothing is on disk: each sweep ends
+// soon, whatever there is to walk over, and together they come round.
+func TestSweepIsShort(t *testing.T) {
+	var root Ref
+	e := Edit{ID: 1, Src: &Source{}}
+	const keys = 30_000
+	for i := range keys {
+		if _, err := e.Put(&root, fmt.Sprintf("%x", uint32(i)*2654435761), bytes.Repeat([]byte("v"), maxLeaf), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var c Clock
+	sweeps := 1
+	for {
+		freed, n, end := c.Sweep(&root, 1, nil, 1<<40, false)
+		if freed != 0 || n != 0 {
+			t.Fatalf("evicted %d subtrees that are nowhere else", n)
+		}
+		if end {
+			break
+		}
+		sweeps++
+	}
+	if least := keys / maxVisits; sweeps < least || sweeps > 3*least {
+		t.Errorf("%d sweeps over %d keys", sweeps, keys)
+	}
+}

@@ -76,6 +76,59 @@ func Get(slot *Ref, key string, src *Source) (val []byte, found bool, err error)
 	}
 }
 
+// Warm fetches what an edit of key will pass through: the path, and for a removal
+// what the last node on it may have to merge with.
+func Warm(slot *Ref, key string, removal bool, src *Source) error {
+	for d := 0; ; {
+		p, err := src.at(slot, key[:d])
+		if err != nil || p == nil || isLeaf(p) {
+			return err
+		}
+		h := (*head)(p)
+		c := commonLen(h.pfx(), key[d:])
+		d += c
+		if c < int(h.plen) {
+			if h.n > 1 {
+				return nil
+			}
+			return src.children(h, key[:d-c]+h.pfx())
+		}
+		if removal && h.n <= 2 {
+			if err := src.children(h, key[:d]); err != nil {
+				return err
+			}
+		}
+		if d == len(key) {
+			return nil
+		}
+		if slot = find(h, key[d]); slot == nil {
+			return nil
+		}
+		d++
+	}
+}
+
+// at is enter for a slot at the end of path.
+func (s *Source) at(slot *Ref, path string) (Ref, error) {
+	p := atomic.LoadPointer(slot)
+	if p != nil && kindOf(p) == kindStub {
+		return s.Fault(slot, p, path)
+	}
+	return p, nil
+}
+
+// children fetches the children and the value of h, which is at the end of path.
+func (s *Source) children(h *head, path string) (err error) {
+	if _, err = s.at(&h.val, path); err != nil {
+		return err
+	}
+	h.each(func(c byte, slot *Ref) bool {
+		_, err = s.at(slot, path+string([]byte{c}))
+		return err == nil
+	})
+	return err
+}
+
 // Locate finds the slot on the way to key that holds the given stub; nil if none
 // does. It fetches nothing.
 func Locate(slot *Ref, key string, stub Ref) *Ref {

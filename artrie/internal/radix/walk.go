@@ -98,13 +98,7 @@ func (w *walker) inner(h *head, key []byte) (bool, error) {
 	default:
 		keys, ch := h.array()
 		ch = ch[:h.n]
-		if len(ch) > 2 {
-			// One after the other the children are one cache miss after the other;
-			// looked at together their misses overlap.
-			for i := range ch {
-				w.sink |= kindOf(atomic.LoadPointer(&ch[i]))
-			}
-		}
+		w.sink |= glance(ch)
 		for i := range ch {
 			if more, err := w.walk(&ch[i], append(key, keys[i])); !more || err != nil {
 				return more, err
@@ -112,6 +106,17 @@ func (w *walker) inner(h *head, key []byte) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// glance looks at all children together: one after the other they are one cache miss
+// after the other, like this their misses overlap.
+func glance(ch []Ref) (sink uint8) {
+	if len(ch) > 2 {
+		for i := range ch {
+			sink |= kindOf(atomic.LoadPointer(&ch[i]))
+		}
+	}
+	return sink
 }
 
 // Weigh is the memory of what is in memory below p, p included, in bytes.
@@ -142,7 +147,7 @@ func (a *Arena) take(b []byte) []byte {
 			return append([]byte(nil), b...)
 		}
 		// The first chunk is small: most prefix scans are.
-		a.chunk = make([]byte, 0, min(arenaChunk, max(256, 4*cap(a.chunk), len(b))))
+		a.chunk = make([]byte, 0, min(arenaChunk, max(256, 2*cap(a.chunk), len(b))))
 	}
 	n := len(a.chunk)
 	a.chunk = append(a.chunk, b...)

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"path"
@@ -259,11 +260,18 @@ func (r *reader) read(all []*segment) error {
 	var cur []byte
 	var curStart uint64
 	var prev *segment
-	for i, s := range segs {
-		b, err := readAll(s.file)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", segmentName(s.id), err)
+	next := readAhead(segs)
+	defer func() {
+		if next != nil {
+			<-next // the file must not be closed under it
 		}
+	}()
+	for i, s := range segs {
+		got := <-next
+		if next = readAhead(segs[i+1:]); got.err != nil {
+			return fmt.Errorf("read %s: %w", segmentName(s.id), got.err)
+		}
+		b := got.b
 		if prev != nil && s.id != prev.id+1 {
 			return r.damage(prev, 0, 0, 0, fmt.Sprintf("the segment after it is missing; the next is %s", segmentName(s.id)))
 		}
@@ -307,6 +315,26 @@ func (r *reader) read(all []*segment) error {
 	return nil
 }
 
+// contents is a segment that was read whole.
+type contents struct {
+	b   []byte
+	err error
+}
+
+// readAhead reads the first of the segments while the caller works on the one before.
+// It returns nil if there is none.
+func readAhead(segs []*segment) chan contents {
+	if len(segs) == 0 {
+		return nil
+	}
+	ch := make(chan contents, 1)
+	go func() {
+		b, err := readAll(segs[0].file)
+		ch <- contents{b, err}
+	}()
+	return ch
+}
+
 func (r *reader) head(s *segment, b []byte) error {
 	id, size, err := parseHeader(b)
 	switch {
@@ -336,7 +364,10 @@ func (r *reader) start(s *segment, b []byte) (last uint64, ok bool, err error) {
 // later finds the first valid record of the segment from off on that proves
 // something durable at or beyond the given number.
 func later(b []byte, off int64, id uint32, durable uint64) (p parsed, at int64, ok bool) {
-	for off = (off + align - 1) / align * align; off < int64(len(b)); off += align {
+	for off = (off + align - 1) / align * align; off+recordHead < int64(len(b)); off += align {
+		if binary.LittleEndian.Uint32(b[off+16:]) != id {
+			continue // as parse would say, and most of a segment may be zeros
+		}
 		if p, ok := parse(b[off:], id); ok && p.durable >= durable {
 			return p, off, true
 		}

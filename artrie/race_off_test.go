@@ -1,0 +1,5 @@
+//go:build !race
+
+package artrie
+
+const raceEnabled = false

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+)
+
+// mix is splitmix64.
+func mix(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+// key is the i-th key of the workload: scattered, with a suffix that is not ASCII.
+func key(i int) string {
+	var raw [8]byte
+	b := make([]byte, 0, 40)
+	binary.BigEndian.PutUint64(raw[:], mix(uint64(i)^0x9E3779B97F4A7C15))
+	b = hex.AppendEncode(append(b, "ngram-"...), raw[:])
+	return string(strconv.AppendInt(append(b, "-語"...), int64(i), 10))
+}
