@@ -56,7 +56,7 @@ func TestTheQuickFormAsksTheSame(t *testing.T) {
 // TestTheQuickMatrix is the whole quick form, on three members that can fail, in this
 // process.
 func TestTheQuickMatrix(t *testing.T) {
-	o := carryOut(t, nil, arms(), 0, small("members", "3"))
+	o := carryOut(t, nil, arms(), 0, small("members", "3", "studies", "1200"))
 	for name, r := range worst(o) {
 		if r.Verdict != check.Pass {
 			t.Errorf("%s is %s: %s", name, r.Verdict, r.Message)
