@@ -108,11 +108,22 @@ func TestARunIsExported(t *testing.T) {
 	}
 }
 
-func TestARunWhoseChecksHaveNotAllPassedIsNotExported(t *testing.T) {
-	dir := finished(t, cellName("same_study", 1, "off", "free")) // the checks of other cells were never made
-	for _, verb := range []string{"artifact", "tables"} {
-		if text, err := printed(t, verb, dir); err == nil || text != "" {
-			t.Errorf("%s: %v\n%s", verb, err, text)
+func TestWhatIsNotExported(t *testing.T) {
+	dir := finished(t, cellName("same_study", 1, "off", "free"))
+	for what, spoil := range map[string]func(*flow.Outcome){
+		"a run whose checks have not all passed": func(o *flow.Outcome) { o.Results.Clear = false },
+		"a run of another study":                 func(o *flow.Outcome) { o.Run.Protocol.Name = "other" },
+	} {
+		o, err := flow.Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newResults(o); err != nil {
+			t.Fatal(err)
+		}
+		spoil(o)
+		if _, err := newResults(o); err == nil {
+			t.Errorf("%s is exported", what)
 		}
 	}
 }
