@@ -158,15 +158,17 @@ func (f *fixture) find(ctx context.Context, store *screening.Store, k screening.
 }
 
 // settle takes over into what must be there what the batch has saved, and attributes
-// the conflicts that no reload did.
+// the last conflicts of exhausted submissions, after which nothing was loaded. Others that
+// are unattributed stay so: after them came a load that showed the same study, so that
+// what has moved it since came later, if it was not the submission itself.
 func (f *fixture) settle(ctx context.Context, b *batch) error {
 	for _, s := range b.submissions {
-		for i, k := range s.out.Conflicts {
-			cause, err := f.worker.Attribute(ctx, k)
-			if err != nil {
+		if n := len(s.out.Conflicts); n > 0 && errors.Is(s.err, screening.ErrExhausted) {
+			last := &s.out.Conflicts[n-1]
+			var err error
+			if last.Cause, err = f.worker.Attribute(ctx, *last); err != nil {
 				return fmt.Errorf("attribute a conflict: %w", err)
 			}
-			s.out.Conflicts[i].Cause = cause
 		}
 		if s.resolved || s.out.Resolved {
 			f.fences++

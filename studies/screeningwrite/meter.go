@@ -76,18 +76,16 @@ func (m *meter) pool() *event.PoolMonitor {
 	}}
 }
 
-// fewest is how many connections the address has that has fewest, of those that have
-// any, and how many there are in all.
-func (m *meter) fewest() (fewest, all int) {
+// there is how many connections the address has that has most, which is the primary's,
+// and how many there are in all.
+func (m *meter) there() (most, all int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, n := range m.established {
-		if fewest == 0 || n < fewest {
-			fewest = n
-		}
+		most = max(most, n)
 		all += n
 	}
-	return fewest, all
+	return most, all
 }
 
 func (m *meter) monitor() *event.CommandMonitor {
