@@ -14,6 +14,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/assaylab/assay/internal/defect"
@@ -72,8 +73,9 @@ func newStudy(member []string, all map[string]arm, protocols map[string][]byte) 
 
 // skip leaves out faults that cannot be done to the set.
 func skip(settings map[string]string, c protocol.Cell) bool {
-	fault := regimes()[c.Level("regime")].fault
-	return fault != "" && (settings["members"] == "1" || settings["mongo_uri"] != "")
+	needs := map[string]int{faultStepDown: 2, faultKill: 3}[regimes()[c.Level("regime")].fault]
+	members, err := strconv.Atoi(settings["members"])
+	return needs > 0 && err == nil && (members < needs || settings["mongo_uri"] != "") // Begin says what is wrong with a number
 }
 
 // trial carries out one batch and checks what it left.

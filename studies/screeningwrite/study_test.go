@@ -136,6 +136,9 @@ func TestWhatIsLeftOut(t *testing.T) {
 		if skip(map[string]string{"members": "3"}, c) {
 			t.Errorf("%s is left out", name)
 		}
+		if skip(map[string]string{"members": "2"}, c) != strings.HasSuffix(name, "regime=kill") {
+			t.Errorf("%s of two members is left out or not", name)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ func (r *results) tables() string {
 	fmt.Fprintf(&b, "\n`gate_b_summary`: %s\n", r.summary())
 	r.gateBTable(&b)
 	r.gateATable(&b)
+	r.barsTable(&b)
 	r.outcomesTable(&b)
 	r.beyondTable(&b)
 	r.commandsTable(&b)
@@ -106,6 +107,37 @@ func (r *results) gateATable(b *strings.Builder) {
 		}
 		row(append(c.words(), pair50(c.arm(sourceOnly), ref), pair50(m, treat), percent, fmt.Sprintf("%.0f of %.0f", m.sums["saved"], m.sums["submissions"]), holds)...)
 	}
+}
+
+// barsTable are the ratios that a save without contention, and the worker, should reach.
+// They are told and judged by nobody.
+func (r *results) barsTable(b *strings.Builder) {
+	row := table(b, "Without contention, and the worker", "Figure", "Bar", "Measured")
+	for i := range r.cells {
+		c := &r.cells[i]
+		s, f := c.arm(sourceOnly), c.arm(fold)
+		if c.regime == "backlog" {
+			row(fmt.Sprintf("worker's entries per second over the fold saves per second of %d reviewers", c.reviewers), "≥ 2", figure(f.mean("drain_rate")/f.mean("save_rate")))
+		}
+		if c.regime != "free" || c.reviewers > 1 || c.eligibility {
+			continue
+		}
+		where := ", " + c.words()[0]
+		sync := s.quantile("sync", 0.5)
+		row("p95 of a source-only save over one small write with its sync, p50 of "+figure(sync)+" ms"+where, "≤ 20", figure(s.p95(r, c)/sync))
+		row("fold over source-only, p95"+where, "≤ 1.3", figure(f.p95(r, c)/s.p95(r, c)))
+		if m := c.arm(transactional); m != nil {
+			row("transactional over source-only, p95"+where, "≤ 5", figure(m.p95(r, c)/s.p95(r, c)))
+		}
+	}
+}
+
+// p95 is that of all submissions, in ms, as the gates see it.
+func (a *armed) p95(r *results, c *cell) float64 {
+	if m := r.o.Results.Cell(c.Name).Metric("p95").Arm(a.name); m != nil && m.Pooled != nil {
+		return float64(*m.Pooled) / 1e6
+	}
+	return math.NaN()
 }
 
 func (r *results) outcomesTable(b *strings.Builder) {
