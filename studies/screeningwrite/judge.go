@@ -39,8 +39,8 @@ func (f *fixture) examine(ctx context.Context, b *batch) (*evidence, error) {
 	e := &evidence{b: b}
 	var err error
 	if b.struck {
-		if err := f.run.restore(ctx); err != nil {
-			return nil, err
+		if f.run.broken = f.run.restore(ctx); f.run.broken != nil {
+			return nil, f.run.broken
 		}
 	}
 	if e.studies, err = f.reads(ctx); err != nil {

@@ -37,7 +37,8 @@ type run struct {
 	reaper    *reaper
 	reviewers map[time.Duration]*reviewers
 	fixtures  map[fixtureKey]*fixture
-	killed    int // member to restart, or -1
+	killed    int   // member to restart, or -1
+	broken    error // why the set is not at full strength any more
 }
 
 // reviewers is the one client that all submissions of a round-trip time share.
@@ -56,7 +57,7 @@ func (r *run) begin(ctx context.Context, s *flow.Session) (_ func(context.Contex
 	if r.plan, err = parsePlan(s.Settings); err != nil {
 		return nil, err
 	}
-	r.note, r.uri, r.set, r.killed = s.Note, r.plan.mongoURI, nil, -1
+	r.note, r.uri, r.set, r.killed, r.broken = s.Note, r.plan.mongoURI, nil, -1, nil
 	r.reviewers, r.fixtures = map[time.Duration]*reviewers{}, map[fixtureKey]*fixture{}
 	defer func() {
 		if err != nil {

@@ -84,6 +84,9 @@ func (r *run) trial(ctx context.Context, t *trial.T, a arm) error {
 	if err != nil {
 		return err
 	}
+	if r.broken != nil {
+		return fmt.Errorf("the set did not come back from an earlier fault: %w", r.broken)
+	}
 	f, err := r.fixture(ctx, t, a, c)
 	if err != nil {
 		return fmt.Errorf("fixture of %s, %s: %w", t.Cell, t.Arm, err)
