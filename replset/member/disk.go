@@ -143,14 +143,21 @@ func openDB(dir string, fs vfs.FS, logger *fatal) (*pebble.DB, error) {
 		// an end that a crash has torn off, which is no damage.
 		FormatMajorVersion: pebble.FormatWALSyncChunks,
 	}
-	if err := verifyFiles(dir, fs, o); err != nil {
+	damaged, err := verifyFiles(dir, fs, o)
+	if err != nil {
 		return fail(err)
 	}
 	var db *pebble.DB
-	err := apart(func() (err error) {
+	err = apart(func() (err error) {
 		db, err = pebble.Open(dir, o)
 		return err
 	})
+	if err == nil {
+		err = inUse(db, damaged)
+		if err != nil {
+			return fail(errors.Join(err, db.Close()))
+		}
+	}
 	if reason := logger.err(); err == nil && reason != nil {
 		err = reason
 	}
@@ -188,32 +195,54 @@ func files(dir string, fs vfs.FS, part string) string {
 	return strings.Join(names, " or ")
 }
 
-// verifyFiles compares the checksums of all blocks of all tables and of all records of
-// the manifests. pebble takes a record of a manifest that is damaged for the end that a
-// crash has torn off, and would go on without the tables that come after it. The
-// write-ahead log is pebble's, which tells the two apart by the offset of the last sync
-// that each chunk carries: not, therefore, in the last block or two of 32 KiB.
-func verifyFiles(dir string, fs vfs.FS, o *pebble.Options) error {
-	names, err := fs.List(dir)
-	if err != nil {
-		return nil // there is nothing yet, or opening says what is wrong
+// inUse is the error of a damaged table that the data consists of. One that it does not
+// was being written when the process was killed: no manifest names it, what it was to
+// hold is in the log still, and pebble removes it.
+func inUse(db *pebble.DB, damaged map[string]error) error {
+	if len(damaged) == 0 {
+		return nil
 	}
-	o = o.Clone()
-	o.EnsureDefaults()
-	for _, name := range names {
-		path := fs.PathJoin(dir, name)
-		var err error
-		switch {
-		case filepath.Ext(name) == ".sst":
-			err = verifyTable(path, fs, o)
-		case strings.HasPrefix(name, "MANIFEST-"):
-			err = verifyManifest(path, fs)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+	levels, err := db.SSTables()
+	if err != nil {
+		return err
+	}
+	for _, tables := range levels {
+		for _, t := range tables {
+			if err := damaged[fmt.Sprintf("%06d.sst", uint64(t.FileNum))]; err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// verifyFiles compares the checksums of all blocks of all tables, of which it returns
+// those that are damaged, by name, and of all records of the manifests. pebble takes a record of a manifest that is damaged for the end that a
+// crash has torn off, and would go on without the tables that come after it. The
+// write-ahead log is pebble's, which tells the two apart by the offset of the last sync
+// that each chunk carries: not, therefore, in the last block or two of 32 KiB.
+func verifyFiles(dir string, fs vfs.FS, o *pebble.Options) (damaged map[string]error, err error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil, nil // there is nothing yet, or opening says what is wrong
+	}
+	o = o.Clone()
+	o.EnsureDefaults()
+	damaged = map[string]error{}
+	for _, name := range names {
+		path := fs.PathJoin(dir, name)
+		switch {
+		case filepath.Ext(name) == ".sst":
+			if err := verifyTable(path, fs, o); err != nil {
+				damaged[name] = fmt.Errorf("%s: %w", path, err)
+			}
+		case strings.HasPrefix(name, "MANIFEST-"):
+			if err := verifyManifest(path, fs); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+		}
+	}
+	return damaged, nil
 }
 
 // verifyManifest goes through the chunks of the file, whose format is that of
