@@ -145,3 +145,33 @@ func TestASnapshotOfADroppedCollectionIsRefused(t *testing.T) {
 	}
 	must(t, db.Collection("other").FindOne(in, bson.M{}).Err())
 }
+
+// A driver names the snapshot read concern in getMore too; the cursor goes on at the
+// timestamp at which it was opened, whatever is written meanwhile.
+func TestACursorOfASnapshotSessionGoesOn(t *testing.T) {
+	_, c := start(t, replset.Options{Members: 1})
+	ctx := within(t)
+	coll := c.Database("db").Collection("c")
+	for i := range 5 {
+		_, err := coll.InsertOne(ctx, bson.M{"_id": i, "n": 0})
+		must(t, err)
+	}
+	snapshot, err := c.StartSession(options.Session().SetSnapshot(true))
+	must(t, err)
+	defer snapshot.EndSession(ctx)
+	in := mongo.NewSessionContext(ctx, snapshot)
+	cur, err := coll.Find(in, bson.M{}, options.Find().SetBatchSize(2))
+	must(t, err)
+	_, err = coll.UpdateMany(ctx, bson.M{}, bson.M{"$set": bson.M{"n": 1}})
+	must(t, err)
+	var docs []struct{ N int }
+	must(t, cur.All(in, &docs))
+	if len(docs) != 5 {
+		t.Fatalf("%d documents", len(docs))
+	}
+	for _, d := range docs {
+		if d.N != 0 {
+			t.Errorf("the cursor saw what was written after its snapshot: %v", docs)
+		}
+	}
+}

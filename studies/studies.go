@@ -8,12 +8,14 @@ import (
 	"github.com/assaylab/assay/lab/flow"
 	"github.com/assaylab/assay/studies/authorityreads"
 	"github.com/assaylab/assay/studies/lockfreeflip"
+	"github.com/assaylab/assay/studies/screeningwrite"
 )
 
 // All lists the built-in studies, in the order they are shown. To add one, add
 // its folder and a line here.
 func All() []*flow.Study {
 	return []*flow.Study{
+		screeningwrite.New(member()),
 		authorityreads.New(member()),
 		lockfreeflip.Study(),
 	}

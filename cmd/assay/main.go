@@ -10,9 +10,10 @@ import (
 	"github.com/assaylab/assay/lab/cli"
 	replset "github.com/assaylab/assay/replset/cli"
 	"github.com/assaylab/assay/studies"
+	screeningwrite "github.com/assaylab/assay/studies/screeningwrite/cli"
 )
 
 func main() {
-	app := cli.App{Name: "assay", Studies: studies.All(), Extra: []*cobra.Command{replset.Command(), trie.Command()}}
+	app := cli.App{Name: "assay", Studies: studies.All(), Extra: []*cobra.Command{replset.Command(), trie.Command(), screeningwrite.Command()}}
 	os.Exit(app.Main())
 }

@@ -33,11 +33,14 @@ var imports = map[string][]string{
 	"lab/flow":     {"lab/protocol", "lab/host", "lab/trial", "lab/check", "lab/ledger", "lab/analysis", "lab/gate", "lab/report", "internal/spawn"},
 	"lab/cli":      {"lab/..."},
 	"lab":          {"lab/..."},
-	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli"},
+	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli", "studies/screeningwrite/cli"},
 	"studies":      {"lab/flow", "studies/..."},
 
 	"studies/lockfreeflip":   {"lab/check", "lab/flow", "lab/trial", "artrie", "artrie/fsys"},
 	"studies/authorityreads": {"lab/...", "authority", "replset"},
+
+	"studies/screeningwrite":     {"lab/...", "screening/...", "replset", "internal/defect"},
+	"studies/screeningwrite/cli": {"lab/...", "studies/screeningwrite"},
 
 	"examples/...": {"lab"},
 	"bench/...":    {"lab/...", "artrie", "internal/...", "replset"},

@@ -69,6 +69,12 @@ func (k *call) parseReadConcern(d document) error {
 	if !slices.Contains([]string{"", "local", "available", "majority", "linearizable", "snapshot"}, k.rc.level) {
 		return errorf(codeFailedToParse, "Enumeration value '%s' for field 'level' is not a valid value.", k.rc.level)
 	}
+	if k.cmd.name == "getMore" && k.rc.level == "snapshot" {
+		// The driver says it again in a session for snapshots. The cursor goes on at the
+		// timestamp at which it was opened.
+		k.rc = readConcern{}
+		return nil
+	}
 	if k.rc.level != "" && !k.cmd.reads(k) {
 		return errorf(codeInvalidOptions, "Command %s does not support read concern { level: \"%s\" }", k.name, k.rc.level)
 	}
