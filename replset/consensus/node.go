@@ -42,7 +42,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -443,72 +442,6 @@ func (n *Node) turn() error {
 	return nil
 }
 
-// persist hands a write to the writer. A snapshot replaces what the writer and apply
-// work on, so that it waits for the writer and is taken in here.
-func (n *Node) persist(m *pb.Message) error {
-	if n.o.Defect == defect.AckBeforeSync && n.role.Leader != n.o.ID {
-		m.Responses = slices.DeleteFunc(m.Responses, func(r *pb.Message) bool {
-			if r.GetTo() == n.o.ID {
-				return false
-			}
-			n.send(r)
-			return true
-		})
-	}
-	if raft.IsEmptySnap(m.GetSnapshot()) {
-		n.write(m)
-		return nil
-	}
-	for n.writing > 0 {
-		if err := n.durable(<-n.writer.written); err != nil {
-			return err
-		}
-	}
-	if err := n.restore(m.GetSnapshot(), hardState(m)); err != nil {
-		return err
-	}
-	m.Snapshot = nil
-	n.write(m)
-	return nil
-}
-
-func (n *Node) write(m *pb.Message) {
-	n.writing++
-	if len(m.GetEntries()) > 0 {
-		n.syncing++
-	}
-	n.writer.put(m)
-}
-
-// durable takes note of writes that have been synced, and sends what waited for
-// them.
-func (n *Node) durable(w written) error {
-	if w.err != nil {
-		return fmt.Errorf("writing the log: %w", w.err)
-	}
-	n.writing -= len(w.messages)
-	for _, m := range w.messages {
-		if len(m.GetEntries()) > 0 {
-			n.syncing--
-		}
-		if err := n.log.mirror(m); err != nil {
-			return err
-		}
-		n.deliver(m.GetResponses())
-	}
-	return nil
-}
-
-func (n *Node) deliver(msgs []*pb.Message) {
-	for _, m := range msgs {
-		if m.GetTo() == n.o.ID {
-			_ = n.raw.Step(m) // an answer from an earlier term is dropped by raft itself
-		} else {
-			n.send(m)
-		}
-	}
-}
-
 func (n *Node) send(m *pb.Message) {
 	b, err := proto.Marshal(m)
 	if err != nil {
@@ -669,28 +602,6 @@ func (n *Node) release() {
 		}
 	}
 	n.waiting = kept
-}
-
-func (n *Node) restore(s *pb.Snapshot, hs *pb.HardState) error {
-	b := n.o.DB.NewBatch()
-	defer b.Close()
-	state, stamp, err := openSnapshot(s.GetData())
-	if err != nil {
-		return err
-	}
-	if err := n.o.Machine.Restore(b, state); err != nil {
-		return fmt.Errorf("restoring from a snapshot: %w", err)
-	}
-	n.lastStamp = max(n.lastStamp, stamp)
-	if err := n.log.reset(b, s, hs, stamp); err != nil {
-		return err
-	}
-	n.applied = s.GetMetadata().GetIndex()
-	n.o.Machine.Visible(Entry{Index: n.applied, Term: s.GetMetadata().GetTerm(), Timestamp: stamp})
-	n.mu.Lock()
-	n.latest = n.applied
-	n.mu.Unlock()
-	return nil
 }
 
 type discard struct{}
