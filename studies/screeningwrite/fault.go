@@ -53,7 +53,8 @@ func (r *run) harm(ctx context.Context, fault string) error {
 	return fmt.Errorf("no fault %q", fault)
 }
 
-// restore brings the set back to full strength after a fault.
+// restore brings the set back to full strength after a fault, and the reviewers'
+// connections to whoever leads it now.
 func (r *run) restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -66,5 +67,13 @@ func (r *run) restore(ctx context.Context) error {
 	if _, err := r.set.AwaitPrimary(ctx); err != nil {
 		return err
 	}
-	return r.desk.Ping(ctx, readpref.Primary())
+	if err := r.desk.Ping(ctx, readpref.Primary()); err != nil {
+		return err
+	}
+	for _, c := range r.reviewers {
+		if _, _, _, err := c.fill(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }

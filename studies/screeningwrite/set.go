@@ -171,11 +171,20 @@ func (r *run) crowd(ctx context.Context, rtt time.Duration) (*reviewers, error) 
 	return c, r.warm(ctx, rtt, c)
 }
 
-// warm makes the connections that the pool shall have at least: rounds of as many pings
-// at once, until the primary has them and a round opens none.
+// warm fills the pool and notes what came of it.
 func (r *run) warm(ctx context.Context, rtt time.Duration, c *reviewers) error {
-	const rounds = 100
-	for n := 1; ; n++ {
+	rounds, most, all, err := c.fill(ctx)
+	if err == nil {
+		r.note(fmt.Sprintf("connection_pool_warmup: round trip +%v, %d connections, %d of them to one member, after %d rounds of %d pings; at least %d wanted there", rtt, all, most, rounds, minPool, minPool))
+	}
+	return err
+}
+
+// fill makes the connections that the pool shall have at least: rounds of as many pings
+// at once, until the primary has them and a round opens none.
+func (c *reviewers) fill(ctx context.Context) (rounds, most, all int, err error) {
+	const limit = 100
+	for rounds = 1; ; rounds++ {
 		_, before := c.meter.there()
 		var wg sync.WaitGroup
 		failed := make([]error, minPool)
@@ -184,12 +193,10 @@ func (r *run) warm(ctx context.Context, rtt time.Duration, c *reviewers) error {
 		}
 		wg.Wait()
 		if err := errors.Join(failed...); err != nil {
-			return fmt.Errorf("pool warm-up: %w", err)
+			return rounds, most, all, fmt.Errorf("pool warm-up: %w", err)
 		}
-		most, all := c.meter.there()
-		if n == rounds || most >= minPool && all == before {
-			r.note(fmt.Sprintf("connection_pool_warmup: round trip +%v, %d connections, %d of them to one member, after %d rounds of %d pings; at least %d wanted there", rtt, all, most, n, minPool, minPool))
-			return nil
+		if most, all = c.meter.there(); rounds == limit || most >= minPool && all == before {
+			return rounds, most, all, nil
 		}
 	}
 }
