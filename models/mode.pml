@@ -152,8 +152,8 @@ proctype Worker() {
 inline rebuild(own) {
 	do
 	:: /* out of service */
+		d_step { gv = guardVersion; ge = guardEpoch }
 		d_step {
-			e = epoch;
 #ifdef STALE_OWNER
 			over = (mode == OFF);
 #else
@@ -165,13 +165,8 @@ inline rebuild(own) {
 #endif
 		}
 		if :: over -> break :: else fi;
-		d_step { gv = guardVersion; ge = guardEpoch }
 		d_step {
-#ifdef STALE_OWNER
 			over = (guardVersion != gv);
-#else
-			over = (guardVersion != gv || ge != e);
-#endif
 			if :: !over -> guard = REBUILDING; guardVersion++ :: else fi
 		}
 		if
@@ -203,29 +198,29 @@ inline rebuild(own) {
 			od
 		fi;
 		skip;
-		d_step { n = 0; at = 0; e = 0; ge = 0; gv = 0; over = false }
+		d_step { n = 0; at = 0; ge = 0; gv = 0; over = false }
 		if :: published -> break :: else fi
 	od;
 	skip;
-	d_step { n = 0; at = 0; e = 0; ge = 0; gv = 0; over = false; published = false }
+	d_step { n = 0; at = 0; ge = 0; gv = 0; over = false; published = false }
 }
 
 proctype Rebuilder() {
-	byte cv, n, gv, ge, e, at, more;
+	byte cv, n, gv, ge, at, more;
 	bool over, published;
 	rebuild(0)
 }
 
 /* Two changes, or as many as there are targets. */
 proctype Owner(mtype to, next, last) {
-	byte cv, n, gv, ge, e, at, more, mine;
+	byte cv, n, gv, ge, at, more, mine;
 	bool over, published;
 	mtype g = NONE, before = NONE;
 	do
 	:: to == NONE -> break
 	:: else ->
 		d_step {
-			before = from; mine = transition; e = 0;
+			before = from; mine = transition;
 			if
 			:: transition && mode != to -> mine = 0	/* refused: let that end first */
 			:: transition && mode == to

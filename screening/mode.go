@@ -42,8 +42,13 @@ func (s *Store) SetMode(ctx context.Context, project string, to Mode) error {
 	}
 	return s.retry(ctx, func(ctx context.Context) error {
 		control, err := s.Control(ctx, project)
-		if err != nil || !own.same(control.Transition) {
-			return err // somebody else has ended it
+		switch {
+		case err != nil:
+			return err
+		case control.Transition == nil && control.Mode == to:
+			return nil // somebody else has ended it
+		case !own.same(control.Transition):
+			return fmt.Errorf("%w: the mode of %q has been changed again meanwhile", ErrModeDisagrees, project)
 		}
 		control.Transition = nil
 		control.Version++

@@ -39,11 +39,12 @@ func (s *Store) rebuild(ctx context.Context, project string, f tally.Family, own
 // darken takes the family out of service: from here its moves go to the ledger only,
 // because a transaction that saw it serving writes the guard and collides.
 func (s *Store) darken(ctx context.Context, project string, f tally.Family, own *Transition) (guard, error) {
-	control, err := s.Control(ctx, project)
-	if err != nil {
-		return guard{}, err
-	}
+	// The guard first: a transition that begins after the control row was read raises its version.
 	g, found, err := get[guard](ctx, s.guards, byID(familyKey{project, f}))
+	if err != nil {
+		return g, err
+	}
+	control, err := s.Control(ctx, project)
 	switch {
 	case err != nil:
 		return g, err
@@ -55,8 +56,6 @@ func (s *Store) darken(ctx context.Context, project string, f tally.Family, own 
 		return g, fmt.Errorf("%w: %q is no longer on its way to %s by this call", ErrModeDisagrees, project, own.To)
 	case own == nil && control.Transition != nil && control.Transition.From == ModeOff:
 		return g, fmt.Errorf("%w: %q is on its way from off, which rebuilds it; set the mode again if that was interrupted", ErrModeDisagrees, project)
-	case g.Epoch != control.Epoch:
-		return g, &lost{cause: ModeMoved, err: errors.New("the mode has changed between the two reads")}
 	}
 	g.State, g.Version = Rebuilding, g.Version+1
 	return g, s.transact(ctx, func(ctx context.Context) error { return swap(ctx, s.guards, []guard{g}, guardKey) })
