@@ -84,7 +84,7 @@ byte studyHeld, controlHeld;		/* by the transaction of a worker */
 
 byte op[IDS], entries;			/* all that were ever written */
 byte old, gone;				/* those of the first epoch; dropped or in quarantine */
-byte saves, landed[3], saving;		/* what has happened, for the invariants */
+byte writes, saves, landed[3], saving;		/* what has happened, for the invariants */
 
 #define bit(i, set) (((set) >> (i)) & 1)
 #define size(set) (bit(0, set) + bit(1, set) + bit(2, set) + bit(3, set) + bit(7, set))
@@ -93,7 +93,7 @@ byte saves, landed[3], saving;		/* what has happened, for the invariants */
 
 /* In every committed state. */
 inline check() {
-	MUST(S1, contribution == saves);
+	MUST(S1, version == 1 + writes && contribution == saves);
 	MUST(S2, version == 1 + folds + saves);
 	MUST(S3, contribution == entries);
 	MUST(S5, (named(pending) & receipts) == 0 && (gone & (pending | receipts)) == 0 && (named(pending) | receipts | gone) == (1 << entries) - 1);
@@ -154,7 +154,7 @@ proctype Saver(byte o; bool resubmission) {
 			:: version == v ->
 #endif
 				landed[o]++; saves++;
-				version++; folds = f; contribution = c + 1; recent = o;
+				writes++; version = v + 1; folds = f; contribution = c + 1; recent = o;
 				charged = 0; free = 0;
 #ifdef SPLIT
 				pending = p; pendingCount = size(p);
@@ -218,7 +218,7 @@ proctype Worker() {
 			:: (good & receipts) != 0 -> good = 0; r = 0 /* aborted */
 #endif
 			:: else ->
-				control++; version++;
+				control++; writes++; version++;
 #ifndef NO_FOLDS
 				folds++;
 #endif
@@ -263,7 +263,7 @@ proctype Dropper() {
 		:: d_step { p != 0 && studyHeld == 0 ->
 			if
 			:: version == v ->
-				version++; folds++;
+				writes++; version++; folds++;
 				pending = pending & ~p; pendingCount = size(pending);
 				gone = gone | p; check()
 			:: else

@@ -7,7 +7,7 @@
  * have read the old mode has its write behind it, or finds that its deadline has passed.
  *
  * invariants
- *   S6   code Store.Read  test TestOverlayEqualsRecountAtAnyTime
+ *   S6  code Store.Read  test TestOverlayEqualsRecountAtAnyTime
  *       what is served is the recount
  *   S12  code Store.SetMode  test TestModesUnderTraffic
  *       the same once a transition has ended, and then it is served

@@ -22,6 +22,7 @@ import (
 func TestADuplicateIsToldOfWhatLasts(t *testing.T) {
 	for _, path := range []screening.SavePath{screening.SourceOnly, screening.Fold} {
 		t.Run(path.String(), func(t *testing.T) {
+			t.Parallel()
 			f := begin(t)
 			if path == screening.Fold {
 				f.mode(screening.ModeFold)
@@ -85,6 +86,7 @@ func (f *fixture) begun(ctx context.Context) {
 // TestNobodyRebuildsOnTheWayFromOff has a save that has read off come after everything
 // but the owner's wait. Rows that somebody published before it would not have it.
 func TestNobodyRebuildsOnTheWayFromOff(t *testing.T) {
+	t.Parallel()
 	f := begin(t)
 	ctx := within(t)
 	s := f.open(screening.Options{Hooks: between(func(screening.Attempt) {
@@ -118,6 +120,7 @@ func (f *fixture) unfinished(ctx context.Context, to screening.Mode) {
 func TestAnOwnerKnowsItsTransition(t *testing.T) {
 	for held, before := range map[int32]string{2: "it looks", 3: "the guard is darkened"} {
 		t.Run(before, func(t *testing.T) {
+			t.Parallel()
 			f := begin(t)
 			ctx := within(t)
 			o := screening.Options{PreWriteDeadline: time.Millisecond, WriterGrace: time.Second}
