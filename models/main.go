@@ -42,7 +42,7 @@ func run(dir string) error {
 			failed++
 			verdict = "FAILED: " + err.Error()
 		}
-		fmt.Printf("%-12s %-22s %10s states %5.1f s  %-16s %s\n", file, switches, r.states, time.Since(start).Seconds(), r.said(), verdict)
+		fmt.Printf("%-12s %-38s %10s states %5.1f s  %-16s %s\n", file, switches, r.states, time.Since(start).Seconds(), r.said(), verdict)
 	}
 	for _, m := range models() {
 		for _, switches := range m.safe {

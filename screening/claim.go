@@ -60,6 +60,9 @@ func (s *Store) Claim(ctx context.Context, path SavePath, k Claim) (out Outcome,
 			s.o.Hooks.Begin(a)
 		}
 		err := s.claim(ctx, path, k, a, &out)
+		if errors.Is(err, ErrDuplicate) {
+			err = s.lasting(ctx, k.Project, out.Study, out.Operation, err)
+		}
 		if s.o.Hooks.End != nil {
 			s.o.Hooks.End(a, err)
 		}

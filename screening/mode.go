@@ -13,18 +13,18 @@ func (s *Store) SetMode(ctx context.Context, project string, to Mode) error {
 	if to != ModeOff && to != ModeTransactional && to != ModeFold {
 		return fmt.Errorf("screening: no such mode: %q", to)
 	}
-	var from Mode
+	var own *Transition
 	err := s.retry(ctx, func(ctx context.Context) (err error) {
-		from, err = s.beginTransition(ctx, project, to)
+		own, err = s.beginTransition(ctx, project, to)
 		return err
 	})
-	if err != nil || from == to {
+	if err != nil || own == nil {
 		return err
 	}
 	if err := pause(ctx, s.o.PreWriteDeadline+s.o.WriterGrace); err != nil {
 		return fmt.Errorf("%q is %s, but not everybody may know: %w; set the mode again", project, to, err)
 	}
-	if from != ModeOff {
+	if own.From != ModeOff {
 		if _, err := s.Drain(ctx, project); err != nil {
 			return err
 		}
@@ -33,17 +33,22 @@ func (s *Store) SetMode(ctx context.Context, project string, to Mode) error {
 	if err != nil {
 		return err
 	}
-	if from == ModeOff {
+	if own.From == ModeOff && own.same(control.Transition) {
 		for _, f := range control.Families {
-			if err := s.Rebuild(ctx, project, f); err != nil {
+			if err := s.rebuild(ctx, project, f, own); err != nil {
 				return err
 			}
 		}
 	}
 	return s.retry(ctx, func(ctx context.Context) error {
 		control, err := s.Control(ctx, project)
-		if err != nil || control.Transition == nil || control.Transition.To != to {
+		switch {
+		case err != nil:
 			return err
+		case control.Transition == nil && control.Mode == to:
+			return nil // somebody else has ended it
+		case !own.same(control.Transition):
+			return fmt.Errorf("%w: the mode of %q has been changed again meanwhile", ErrModeDisagrees, project)
 		}
 		control.Transition = nil
 		control.Version++
@@ -51,26 +56,26 @@ func (s *Store) SetMode(ctx context.Context, project string, to Mode) error {
 	})
 }
 
-// beginTransition sets the mode and returns the one to come from; that is to when there
-// is nothing to do.
-func (s *Store) beginTransition(ctx context.Context, project string, to Mode) (from Mode, err error) {
+// beginTransition sets the mode and returns the transition to it, or nil when there is
+// nothing to do.
+func (s *Store) beginTransition(ctx context.Context, project string, to Mode) (*Transition, error) {
 	control, err := s.Control(ctx, project)
 	switch {
 	case err != nil:
-		return "", err
+		return nil, err
 	case control.Transition != nil && control.Transition.To == to:
-		return control.Transition.From, nil
+		return control.Transition, nil
 	case control.Transition != nil:
-		return "", fmt.Errorf("%w: %q is on its way to %s; let that end first", ErrModeDisagrees, project, control.Transition.To)
+		return nil, fmt.Errorf("%w: %q is on its way to %s; let that end first", ErrModeDisagrees, project, control.Transition.To)
 	case control.Mode == to:
-		return to, nil
+		return nil, nil
 	}
-	from = control.Mode
-	control.Transition = &Transition{From: from, To: to, At: s.o.Now()}
+	from := control.Mode
 	control.Mode = to
 	control.Epoch++
 	control.Version++
-	return from, s.transact(ctx, func(ctx context.Context) error {
+	control.Transition = &Transition{From: from, To: to, Epoch: control.Epoch, At: s.o.Now()}
+	return control.Transition, s.transact(ctx, func(ctx context.Context) error {
 		if err := swap(ctx, s.controls, []Control{control}, controlKey); err != nil {
 			return err
 		}

@@ -14,10 +14,17 @@ import (
 
 // Rebuild makes a family's rows from the source, while saves go on (docs/screening.md
 // section 10), and settles its quarantined entries, whose effect the source has. It
-// may be called in any mode but off, and again after it was interrupted.
+// may be called in any mode but off, and again after it was interrupted. While a project is on its
+// way from off it is ErrModeDisagrees: a save that has read off may still come, and
+// SetMode rebuilds when none can.
 func (s *Store) Rebuild(ctx context.Context, project string, f tally.Family) error {
+	return s.rebuild(ctx, project, f, nil)
+}
+
+// rebuild is Rebuild for the owner of a transition; nil is anybody.
+func (s *Store) rebuild(ctx context.Context, project string, f tally.Family, own *Transition) error {
 	return s.retry(ctx, func(ctx context.Context) error {
-		g, err := s.darken(ctx, project, f)
+		g, err := s.darken(ctx, project, f, own)
 		if err != nil {
 			return err
 		}
@@ -31,12 +38,13 @@ func (s *Store) Rebuild(ctx context.Context, project string, f tally.Family) err
 
 // darken takes the family out of service: from here its moves go to the ledger only,
 // because a transaction that saw it serving writes the guard and collides.
-func (s *Store) darken(ctx context.Context, project string, f tally.Family) (guard, error) {
-	control, err := s.Control(ctx, project)
-	if err != nil {
-		return guard{}, err
-	}
+func (s *Store) darken(ctx context.Context, project string, f tally.Family, own *Transition) (guard, error) {
+	// The guard first: a transition that begins after the control row was read raises its version.
 	g, found, err := get[guard](ctx, s.guards, byID(familyKey{project, f}))
+	if err != nil {
+		return g, err
+	}
+	control, err := s.Control(ctx, project)
 	switch {
 	case err != nil:
 		return g, err
@@ -44,6 +52,10 @@ func (s *Store) darken(ctx context.Context, project string, f tally.Family) (gua
 		return g, fmt.Errorf("%w: %q does not maintain %s", ErrNotServing, project, f)
 	case control.Mode == ModeOff:
 		return g, fmt.Errorf("%w: %q is off; its rows would be wrong after the next save", ErrModeDisagrees, project)
+	case own != nil && !own.same(control.Transition):
+		return g, fmt.Errorf("%w: %q is no longer on its way to %s by this call", ErrModeDisagrees, project, own.To)
+	case own == nil && control.Transition != nil && control.Transition.From == ModeOff:
+		return g, fmt.Errorf("%w: %q is on its way from off, which rebuilds it; set the mode again if that was interrupted", ErrModeDisagrees, project)
 	}
 	g.State, g.Version = Rebuilding, g.Version+1
 	return g, s.transact(ctx, func(ctx context.Context) error { return swap(ctx, s.guards, []guard{g}, guardKey) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -30,24 +31,12 @@ func (s *Store) resolve(ctx context.Context, t Ticket, cause error) (bool, error
 		return s.resolveClaim(ctx, t, unknown)
 	}
 	for {
-		study, found, err := get[Study](ctx, majority(s.studies), byID(t.Study))
-		switch {
-		case err != nil:
+		study, saved, err := s.recorded(ctx, t.Project, t.Study, t.Operation)
+		if err != nil {
 			return unknown(err)
-		case !found:
-			return unknown(fmt.Errorf("%w: %q", ErrUnknownStudy, t.Study))
-		case slices.Contains(study.Recent, t.Operation) || study.carries(t.Operation):
-			return true, nil
 		}
-		// After the study, because the worker moves entries in this direction only.
-		for _, c := range []*mongo.Collection{s.receipts, s.quarantine} {
-			_, found, err := get[bson.Raw](ctx, majority(c), bson.D{{Key: "project", Value: t.Project}, {Key: "op", Value: t.Operation}})
-			if err != nil {
-				return unknown(err)
-			}
-			if found {
-				return true, nil
-			}
+		if saved {
+			return true, nil
 		}
 		if t.Version > 0 && study.Version == t.Version {
 			won, err := s.fence(ctx, t)
@@ -72,6 +61,47 @@ func (s *Store) resolve(ctx context.Context, t Ticket, cause error) (bool, error
 			return unknown(err)
 		}
 		return false, nil
+	}
+}
+
+// recorded looks for an operation wherever the majority may have a record of it.
+func (s *Store) recorded(ctx context.Context, project, id string, op bson.ObjectID) (study Study, is bool, err error) {
+	study, found, err := get[Study](ctx, majority(s.studies), byID(id))
+	switch {
+	case err != nil:
+		return study, false, err
+	case !found:
+		return study, false, fmt.Errorf("%w: %q", ErrUnknownStudy, id)
+	case slices.Contains(study.Recent, op) || study.carries(op):
+		return study, true, nil
+	}
+	// After the study, because the worker moves entries in this direction only.
+	for _, c := range []*mongo.Collection{s.receipts, s.quarantine} {
+		_, found, err := get[bson.Raw](ctx, majority(c), bson.D{{Key: "project", Value: project}, {Key: "op", Value: op}})
+		if found || err != nil {
+			return study, found, err
+		}
+	}
+	return study, false, nil
+}
+
+// lasting is duplicate, once the majority has what the attempt found: its reads are
+// of the primary, and what the primary alone has may yet be rolled back (F5). If that
+// does not come within the grace, the outcome is unknown.
+func (s *Store) lasting(ctx context.Context, project, study string, op bson.ObjectID, duplicate error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.o.WriterGrace)
+	defer cancel()
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		_, saved, err := s.recorded(ctx, project, study, op)
+		if saved {
+			return duplicate
+		}
+		if err == nil {
+			err = pause(ctx, wait)
+		}
+		if err != nil {
+			return &UnknownError{Ticket: Ticket{Project: project, Study: study, Operation: op}, Cause: fmt.Errorf("it was there before, but not on a majority: %w", err)}
+		}
 	}
 }
 

@@ -113,6 +113,9 @@ func (s *Store) run(ctx context.Context, path SavePath, c *change) (out Outcome,
 		if err == nil {
 			w, err = s.write(ctx, path, c, l, out.Operation)
 		}
+		if errors.Is(err, ErrDuplicate) {
+			err = s.lasting(ctx, c.Project, c.Study, out.Operation, err)
+		}
 		out.Resolved = out.Resolved || w.resolved
 		if s.o.Hooks.End != nil {
 			s.o.Hooks.End(a, err)

@@ -38,9 +38,15 @@ type Control struct {
 
 // Transition is a change of mode under way.
 type Transition struct {
-	From Mode      `bson:"from"`
-	To   Mode      `bson:"to"`
-	At   time.Time `bson:"at"`
+	From  Mode      `bson:"from"`
+	To    Mode      `bson:"to"`
+	Epoch int64     `bson:"epoch"` // that it began
+	At    time.Time `bson:"at"`
+}
+
+// same says whether other is this very transition, and not a later one of the kind.
+func (t *Transition) same(other *Transition) bool {
+	return t != nil && other != nil && t.From == other.From && t.To == other.To && t.Epoch == other.Epoch
 }
 
 // next is the control row after a revision that carries moves.
