@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -39,7 +40,7 @@ func main() {
 	dir := flag.String("dir", "", "`folder` on the disk to be measured (default a temporary one in /var/tmp)")
 	profile := flag.String("profile", "", "write CPU profiles of the set into this `folder`")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
 	if *serve != "" {

@@ -167,7 +167,7 @@ func (s *server) startPostgres(ctx context.Context, dir string) (string, error) 
 	if _, err := os.Stat(filepath.Join(postgresBin, "initdb")); err != nil {
 		return "", errNoPeer
 	}
-	attr := &syscall.SysProcAttr{}
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGINT} // whatever ends the bench ends the peer
 	name := "postgres"
 	if os.Geteuid() == 0 { // PostgreSQL refuses to run as root
 		u, err := user.Lookup(name)
