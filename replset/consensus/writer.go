@@ -2,13 +2,10 @@ package consensus
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
-
-	"github.com/assaylab/assay/replset/internal/defect"
 )
 
 // writer puts the log on disk beside the loop, so that the loop takes in messages,
@@ -100,15 +97,6 @@ func (w *writer) end() {
 // persist hands a write to the writer. A snapshot replaces what the writer and apply
 // work on, so that it waits for the writer and is taken in here.
 func (n *Node) persist(m *pb.Message) error {
-	if n.o.Defect == defect.AckBeforeSync && n.role.Leader != n.o.ID {
-		m.Responses = slices.DeleteFunc(m.Responses, func(r *pb.Message) bool {
-			if r.GetTo() == n.o.ID {
-				return false
-			}
-			n.send(r)
-			return true
-		})
-	}
 	if raft.IsEmptySnap(m.GetSnapshot()) {
 		n.write(m)
 		return nil
