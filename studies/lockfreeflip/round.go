@@ -45,6 +45,7 @@ type round struct {
 	marks  [writers][]int64 // the watermark after it
 
 	sights [readers][]sight
+	seen   chan struct{} // holds a token once a reader has found a key under way
 	reads  [readers]int64
 	wrong  [readers][]string // reads with a wrong answer
 	exact  [readers]int      // reads whose answer was known
@@ -77,7 +78,7 @@ type sight struct {
 type window struct{ from, to int64 }
 
 func newRound(p plan, s store, disk *power) *round {
-	r := &round{plan: p, store: s, disk: disk, keys: roundKeys(p.pattern, writers, p.each), moved: make(chan struct{})}
+	r := &round{plan: p, store: s, disk: disk, keys: roundKeys(p.pattern, writers, p.each), moved: make(chan struct{}), seen: make(chan struct{}, 1)}
 	for w := range writers {
 		r.took[w], r.ended[w], r.marks[w] = make([]int64, 0, p.each), make([]int64, 0, p.each), make([]int64, 0, p.each)
 	}
@@ -155,6 +156,7 @@ func (r *round) write(ctx context.Context, w int) error {
 	for i, key := range r.keys[w] {
 		if w == 0 && i == len(r.keys[w])-1 {
 			r.awaitMove(ctx)
+			r.awaitSight(ctx)
 		}
 		r.asked[w].Store(int64(i + 1))
 		begin := time.Now()
@@ -201,6 +203,20 @@ func (r *round) awaitMove(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// awaitSight keeps a round from ending before a reader has seen a key that was
+// being written: a check that looked at none would not know. In a round of the
+// protocols' size that has happened long before; on a starved machine the
+// readers of a quick one may not have run yet.
+func (r *round) awaitSight(ctx context.Context) {
+	late := time.NewTimer(10 * time.Second)
+	defer late.Stop()
+	select {
+	case <-r.seen:
+	case <-ctx.Done():
+	case <-late.C:
 	}
 }
 
@@ -287,6 +303,10 @@ func (r *round) peek(n, w int) error {
 		return err
 	}
 	r.sights[n] = append(r.sights[n], sight{writer: w, index: i, mark: r.disk.log.mark.Load(), early: early})
+	select {
+	case r.seen <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
