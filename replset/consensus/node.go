@@ -101,6 +101,9 @@ type Options struct {
 	Tick           time.Duration // raft's unit of time
 	ElectionTicks  int
 	HeartbeatTicks int
+	// ElectionSpread is how many ticks after ElectionTicks without a leader a member
+	// stands for election at the latest; 0 is raft's own, ElectionTicks.
+	ElectionSpread int
 
 	NoSync bool        // do not sync the log: for tests that do not crash
 	Logger raft.Logger // nil discards
@@ -144,6 +147,7 @@ type Node struct {
 	lastStamp uint64
 	applied   uint64
 	role      Role
+	patience  patience
 
 	mu     sync.Mutex
 	shown  Role
@@ -171,6 +175,7 @@ func Start(o Options) (*Node, error) {
 	n := &Node{
 		o: o, log: l, events: make(chan func(), 1024), stop: make(chan struct{}), done: make(chan struct{}),
 		pending: map[uint64]*Proposal{}, reads: map[uint64]*read{}, applied: l.applied, lastStamp: l.lastStamp,
+		patience: newPatience(o.ElectionTicks, o.ElectionSpread),
 	}
 	l.snapshot = o.Machine.Snapshot
 	l.late = o.Defect == defect.AckBeforeSync
@@ -250,6 +255,7 @@ func (n *Node) Receive(msg []byte) {
 		return
 	}
 	_ = n.post(context.Background(), func() {
+		n.patience.heard(m, n.raw.BasicStatus().HardState.GetTerm())
 		// A message that raft refuses is a lost message.
 		_ = n.raw.Step(m)
 	})
@@ -391,6 +397,9 @@ func (n *Node) run() (err error) {
 
 func (n *Node) tick() error {
 	n.raw.Tick()
+	if n.patience.over(n.raw.BasicStatus().RaftState) {
+		_ = n.raw.Campaign()
+	}
 	if n.o.Defect == defect.AckBeforeSync {
 		return n.o.DB.Set([]byte("m\x00late"), nil, pebble.Sync)
 	}

@@ -36,6 +36,7 @@ type Config struct {
 
 	Tick                          time.Duration // raft's unit of time
 	ElectionTicks, HeartbeatTicks int
+	ElectionSpread                int           // see consensus.Options
 	NoSync                        bool
 	KeepEntries                   uint64        // see consensus.Options
 	Defect                        defect.Defect // planted by tests
@@ -109,7 +110,7 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	m.node, err = consensus.Start(consensus.Options{
 		ID: c.id(), Members: ids, DB: m.db, Machine: &machine{store: st, server: m.server}, Send: m.link.Send, Now: time.Now,
 		OnRole: m.onRole,
-		Tick:   c.Tick, ElectionTicks: c.ElectionTicks, HeartbeatTicks: c.HeartbeatTicks, NoSync: c.NoSync,
+		Tick:   c.Tick, ElectionTicks: c.ElectionTicks, HeartbeatTicks: c.HeartbeatTicks, ElectionSpread: c.ElectionSpread, NoSync: c.NoSync,
 		KeepEntries: c.KeepEntries, Defect: c.Defect,
 	})
 	if err != nil {
