@@ -6,6 +6,9 @@
 //	added, err := t.Insert("ngram-語")
 //	for k, v := range t.Prefix("ngram-") { … }
 //
+// It knows modes, commits, checkpoints and eviction; it must never know how a byte lies
+// in memory or on disk, nor what a key means.
+//
 // A write that has returned is as durable as Options.Durability says, and it was
 // not visible before. Iteration is ordered by bytes, which for UTF-8 is the order
 // of code points.

@@ -14,7 +14,7 @@ import (
 func ExampleGuard() {
 	var client *mongo.Client // connected elsewhere
 
-	reader, err := authority.NewReader(client.Database("app").Collection("people"), authority.Options{Layout: authority.CSharpLegacy})
+	reader, err := authority.NewReader(client.Database("app").Collection("people"), authority.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

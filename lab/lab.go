@@ -14,6 +14,8 @@
 // The stages themselves are the packages below this one, in the order of the
 // flow: protocol, host, trial, ledger, analysis, gate, report; check and stats
 // serve them. flow composes the stages and cli puts verbs on them.
+//
+// This package is the door: it must never know how a stage works.
 package lab
 
 import (

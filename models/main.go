@@ -1,7 +1,7 @@
 // Command models has spin explore every state of the Promela models beside it. A
 // model without defect must hold; each of its unsafe twins, the same file
 // compiled with a switch that plants one defect, must break the invariant that
-// the list names. It knows the list and spin, and nothing of the code that the models are about.
+// the list names. It knows the list and spin; it must never know the code that the models are about.
 package main
 
 import (

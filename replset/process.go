@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assaylab/assay/internal/peak"
 	"github.com/assaylab/assay/replset/member"
 	"github.com/assaylab/assay/replset/server"
 )
@@ -417,7 +418,8 @@ func (l *life) peakMemory() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.status == nil {
-		l.peak = max(l.peak, peakMemory(l.cmd.Process.Pid))
+		now, _ := peak.Of(l.cmd.Process.Pid) // 0 where the system does not say
+		l.peak = max(l.peak, now)
 	}
 	return l.peak
 }

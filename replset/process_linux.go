@@ -1,10 +1,7 @@
 package replset
 
 import (
-	"fmt"
 	"os"
-	"regexp"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -38,19 +35,3 @@ func stopProcess(p *os.Process) error {
 func killProcess(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
 func continueProcess(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
-
-var highWater = regexp.MustCompile(`(?m)^VmHWM:\s*(\d+) kB$`)
-
-// peakMemory is the largest resident size that the process has had. Unlike what
-// wait reports it does not count the parent, of which a child is a copy at first.
-func peakMemory(pid int) int64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	if m := highWater.FindSubmatch(b); m != nil {
-		kb, _ := strconv.ParseInt(string(m[1]), 10, 64)
-		return kb << 10
-	}
-	return 0
-}

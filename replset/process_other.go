@@ -16,5 +16,3 @@ func stopProcess(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 func killProcess(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
 func continueProcess(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
-
-func peakMemory(int) int64 { return 0 }

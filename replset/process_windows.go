@@ -17,5 +17,3 @@ func stopProcess(*os.Process) error { return errNoStop }
 func killProcess(p *os.Process) error { return p.Kill() }
 
 func continueProcess(*os.Process) error { return errNoStop }
-
-func peakMemory(int) int64 { return 0 }

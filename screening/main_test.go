@@ -112,12 +112,6 @@ func beginOn(t *testing.T, uri string, families ...tally.Family) *fixture {
 	return f
 }
 
-// quick are deadlines that a test can wait for.
-func quick(o screening.Options) screening.Options {
-	o.PreWriteDeadline, o.WriterGrace = 2*time.Second, 8*time.Second
-	return o
-}
-
 func (f *fixture) open(o screening.Options) *screening.Store {
 	f.t.Helper()
 	s, err := screening.Open(f.t.Context(), f.db, o)

@@ -1,4 +1,4 @@
-// Package studies lists the studies that come with assay. It knows no study's
+// Package studies lists the studies that come with assay. It must never know a study's
 // inside.
 package studies
 

@@ -1,5 +1,6 @@
 // Package cli has the verbs that look at the folder of a trie: check, dump,
-// salvage. It parses, calls artrie and prints; it knows no format and no other store.
+// salvage. It parses, calls artrie and prints; it must never know a
+// format, nor any other store.
 package cli
 
 import (
@@ -38,24 +39,8 @@ func Command() *cobra.Command {
 folder that a process has open.
 
 Exit status: 0 sound, 2 usage or folder in use, 5 damage.`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &Error{fmt.Errorf("unknown verb %q; see: %s --help", args[0], c.CommandPath()), statusUsage}
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(check(), dump(), salvage())
-	for _, verb := range c.Commands() {
-		args := verb.Args
-		verb.Args = func(c *cobra.Command, given []string) error {
-			if err := args(c, given); err != nil {
-				return &Error{fmt.Errorf("%s: %w (usage: %s)", c.Name(), err, c.UseLine()), statusUsage}
-			}
-			return nil
-		}
-	}
 	return c
 }
 

@@ -1,6 +1,7 @@
 // Package fsys is what artrie asks of a file system: ten operations, an
 // implementation on the real one, and counters. A test or a study passes another
-// implementation to lose power, to fail an operation, or to count.
+// implementation to lose power, to fail an operation, or to count. It must never know
+// what the store keeps in its files.
 package fsys
 
 import (

@@ -1,6 +1,6 @@
 // Command lab measures what the lab itself costs, as ratios against hyperfine
 // and against its own bars. It prints figures and judges nothing: run it on an
-// idle machine, several times.
+// idle machine, several times. It must never know how the lab works inside.
 //
 //	go run ./bench/lab               everything
 //	go run ./bench/lab -only harness against hyperfine (Debian's package)

@@ -6,7 +6,7 @@
 //
 // Each server is a process of its own and stays up; the rounds alternate
 // between them. It needs Debian's postgresql; without one only the set runs,
-// and no ratio is printed.
+// and no ratio is printed. It must never know how either server works inside.
 package main
 
 import (

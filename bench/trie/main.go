@@ -11,7 +11,8 @@
 // the median of the rounds' ratios, any other figure the median over the rounds.
 // S is the median time that one sync of a small write takes, measured in each round.
 //
-// It is a module of its own, so that nobody who uses artrie downloads its peers.
+// It is a module of its own, so that nobody who uses artrie downloads its peers. It
+// must never know how a store works inside.
 package main
 
 import (

@@ -1,4 +1,6 @@
-// Command assay decides whether a risky change to a data path may ship.
+// Command assay decides whether a risky change to a data path may ship. It puts the
+// studies and the verbs of the subjects beside the lab's; it must never know what one of
+// them does.
 package main
 
 import (

@@ -11,14 +11,46 @@ import (
 	"github.com/assaylab/assay/lab/protocol"
 )
 
-// TestReadmeSession keeps readme.txtar, which runs, equal to the session that
-// the README shows: the same commands, with the same exit statuses.
-func TestReadmeSession(t *testing.T) {
-	blocks := fenced(t, "README.md", "sh session")
-	if len(blocks) != 1 {
-		t.Fatalf("README.md has %d blocks ```sh session```, want one", len(blocks))
+// TestSessionsInPages keeps scripts, which run, equal to the sessions that pages
+// show: the same commands, with the same exit statuses.
+func TestSessionsInPages(t *testing.T) {
+	for page, script := range map[string]string{"README.md": "readme.txtar", "docs/first-hour.md": "first-hour.txtar"} {
+		blocks := fenced(t, page, "sh session")
+		if len(blocks) == 0 {
+			t.Fatalf("%s has no block ```sh session```", page)
+		}
+		same(t, lines(strings.Join(blocks, "\n")), executed(t, script))
 	}
-	same(t, lines(blocks[0]), executed(t, "readme.txtar"))
+}
+
+// TestTheFirstHourShowsWhatRuns: its protocol is the one that its script runs, and its
+// Go code stands in the examples, which are compiled and tested.
+func TestTheFirstHourShowsWhatRuns(t *testing.T) {
+	const page = "docs/first-hour.md"
+	script := read(t, filepath.Join("cmd", "assay", "testdata", "script", "first-hour.txtar"))
+	protocols := fenced(t, page, "yaml")
+	for _, p := range protocols {
+		if !strings.Contains(script, p) {
+			t.Errorf("first-hour.txtar does not run\n%s", p)
+		}
+	}
+	examples, err := filepath.Glob(filepath.Join("..", "..", "examples", "*", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, path := range examples {
+		all.WriteString(read(t, filepath.Join("examples", filepath.Base(filepath.Dir(path)), filepath.Base(path))))
+	}
+	code := fenced(t, page, "go")
+	for _, c := range code {
+		if !strings.Contains(all.String(), c) {
+			t.Errorf("no example has\n%s", c)
+		}
+	}
+	if len(protocols) == 0 || len(code) < 2 {
+		t.Errorf("found %d protocols and %d pieces of Go", len(protocols), len(code))
+	}
 }
 
 // TestDemoCommand sees to it that demo.txtar runs what `make demo` runs.

@@ -1,7 +1,8 @@
 //go:build linux
 
 // Package spawn starts commands and measures them from outside, through a
-// small launcher process, so that the figures are the command's own.
+// small launcher process, so that the figures are the command's own. It must
+// never know what a command is for.
 //
 // # Why a launcher
 //

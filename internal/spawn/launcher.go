@@ -106,31 +106,8 @@ func (l *Launcher) Close() error {
 	return err
 }
 
-// FloorBytes is the launcher's own peak. A command's PeakRSS cannot be lower,
-// so a figure at or below it is only an upper bound.
-func (l *Launcher) FloorBytes() int64 {
-	floor := l.trials.floor.Load()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.kept != nil {
-		floor = max(floor, l.kept.floor.Load())
-	}
-	return floor
-}
-
 // Pid is that of the launcher process.
 func (l *Launcher) Pid() int { return l.trials.pid }
-
-// Running lists the main processes of the commands that are running.
-func (l *Launcher) Running() []int {
-	pids := l.trials.running(nil)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.kept != nil {
-		pids = l.kept.running(pids)
-	}
-	return pids
-}
 
 // Run runs a command and returns when it and, unless Keep is set, everything
 // it started has ended.
@@ -436,20 +413,6 @@ func (s *server) close() error {
 	s.fd = -1
 	// The page stays mapped, as Running may be looking at it.
 	return err
-}
-
-func (s *server) running(pids []int) []int {
-	select {
-	case <-s.dead:
-		return pids
-	default:
-	}
-	for i := range s.page.pids {
-		if pid := atomic.LoadInt32(&s.page.pids[i]); pid != 0 {
-			pids = append(pids, int(pid))
-		}
-	}
-	return pids
 }
 
 func (s *server) gone() error {

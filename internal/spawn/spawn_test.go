@@ -324,7 +324,7 @@ func TestTreeSampler(t *testing.T) {
 	if len(pids) != 1 {
 		t.Fatalf("running: %v", pids)
 	}
-	if sum, ok := TreeRSS(pids[0]); !ok || sum < want {
+	if sum, ok := treeRSS(pids[0], true); !ok || sum < want {
 		t.Errorf("tree: %d, %v", sum, ok)
 	}
 	sampled := func() bool {
@@ -347,7 +347,7 @@ func TestTreeSampler(t *testing.T) {
 	if pids := l.Running(); len(pids) != 0 {
 		t.Errorf("running: %v", pids)
 	}
-	if _, ok := TreeRSS(pids[0]); ok {
+	if _, ok := treeRSS(pids[0], true); ok {
 		t.Error("a process that is gone has a size")
 	}
 }
@@ -466,9 +466,9 @@ func TestHarnessKilled(t *testing.T) {
 	}
 }
 
-func TestLauncherKilled(t *testing.T) {
-	l := start1(t)
-	o := newOutput(t)
+// underWay runs a command that does not end by itself; its error comes when it was ended.
+func underWay(t *testing.T, l *Launcher, o *output) <-chan error {
+	t.Helper()
 	c := shell(stubborn)
 	c.Stdout = o.w
 	done := make(chan error)
@@ -477,6 +477,13 @@ func TestLauncherKilled(t *testing.T) {
 		done <- err
 	}()
 	o.line(t)
+	return done
+}
+
+func TestLauncherKilled(t *testing.T) {
+	l := start1(t)
+	o := newOutput(t)
+	done := underWay(t, l, o)
 	if err := syscall.Kill(l.Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -550,14 +557,7 @@ func TestKeptDaemonSurvives(t *testing.T) {
 func TestClose(t *testing.T) {
 	l := start1(t)
 	o := newOutput(t)
-	c := shell(stubborn)
-	c.Stdout = o.w
-	done := make(chan error)
-	go func() {
-		_, err := l.Run(background, c)
-		done <- err
-	}()
-	o.line(t)
+	done := underWay(t, l, o)
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
@@ -565,6 +565,7 @@ func TestClose(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
+	c := shell("true")
 	if _, err := l.Run(background, c); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}

@@ -10,11 +10,9 @@ import (
 	"syscall"
 )
 
-// TreeRSS adds up the resident memory of a process and its descendants, in
-// bytes. Pages shared between them count once for each. It reports false when
-// the process is gone.
-func TreeRSS(pid int) (int64, bool) { return treeRSS(pid, true) }
-
+// treeRSS adds up the resident memory of a process and its descendants, in
+// bytes, or that of the descendants alone. Pages shared between them count once
+// for each. It reports false when the process is gone.
 func treeRSS(root int, withRoot bool) (int64, bool) {
 	var sum int64
 	if withRoot {

@@ -1,9 +1,9 @@
 // Package analysis turns a ledger into results: which checks passed, and, only
 // if all did, what each metric was in each cell and how the arms compare.
 //
-// It computes and never decides: no threshold of a rule is looked at here. It
-// is a function of the run folder alone, so that the same folder gives the same
-// bytes on every machine and at any time.
+// It computes and must never know what a rule asks: no threshold is looked at
+// here. It is a function of the run folder alone, so that the same folder gives
+// the same bytes on every machine and at any time.
 package analysis
 
 import (

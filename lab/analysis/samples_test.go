@@ -70,10 +70,11 @@ func TestPooledQuantilesAreThoseOfTheBlockBootstrap(t *testing.T) {
 	run, kept := draws(t, 101)
 	r := Analyze(run)
 	for _, m := range run.Protocol.Metrics {
-		want, err := stats.BootstrapQuantile(kept["old "+m.Key], kept["new "+m.Key], *m.Quantile, 0.95, pooledResamples, 7)
+		effects, err := stats.BootstrapQuantiles(kept["old "+m.Key], kept["new "+m.Key], []float64{*m.Quantile}, 0.95, pooledResamples, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
+		want := effects[0]
 		cm := r.Cell("all").Metric(m.Name)
 		got := cm.Against("new").Pooled
 		if got == nil || float64(got.Ref) != want.Ref || float64(got.Treat) != want.Treat || float64(got.Diff) != want.Diff || float64(got.Ratio) != want.Ratio ||

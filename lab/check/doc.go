@@ -22,5 +22,6 @@
 //
 // The package is pure. It reads no clock, draws no random number and does no
 // input or output; the timer of Linearizable, inside porcupine, is the one
-// exception. It knows nothing of arms, metrics or effects.
+// exception. It must never know arms, metrics
+// or effects.
 package check

@@ -1,5 +1,6 @@
 // Package cli is the command line: one file per verb, each of which reads its
-// flags, calls lab/flow and prints. It computes and decides nothing.
+// flags, calls lab/flow and prints. It knows flags, words and exit statuses; it
+// must never know what a figure means, and computes and decides nothing.
 package cli
 
 import (
@@ -180,30 +181,40 @@ Exit status: 0 go, 1 no-go, 2 usage or invalid protocol, 3 inconclusive,
 		verbs = append(verbs, s.studiesVerb())
 	}
 	root.AddCommand(append(verbs, s.app.Extra...)...)
-	for _, c := range root.Commands() {
-		check := c.Args
+	heed(root)
+	return root
+}
+
+// heed makes wrong arguments, and verbs that a verb does not have, faults of the
+// command line, from c all the way down. A verb that only has verbs prints its help.
+func heed(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		heed(sub)
+	}
+	if c.HasSubCommands() && c.RunE == nil {
+		c.SuggestionsMinimumDistance = 2
 		c.Args = func(cmd *cobra.Command, args []string) error {
-			if check == nil {
+			if len(args) == 0 {
 				return nil
 			}
-			if err := check(cmd, args); err != nil {
-				return usage("%s: %w (usage: %s)", cmd.Name(), err, cmd.UseLine())
+			if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+				return usage("unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
 			}
-			return nil
+			return usage("unknown verb %q; see: %s --help", args[0], cmd.CommandPath())
 		}
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		return
 	}
-	root.SuggestionsMinimumDistance = 2
-	root.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		if like := root.SuggestionsFor(args[0]); len(like) > 0 {
-			return usage("unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
-		}
-		return usage("unknown verb %q; see: %s --help", args[0], s.app.Name)
+	check := c.Args
+	if check == nil {
+		return
 	}
-	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	return root
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usage("%s: %w (usage: %s)", cmd.Name(), err, cmd.UseLine())
+		}
+		return nil
+	}
 }
 
 // plan finds what the argument names: a protocol file, or a study of this

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assaylab/assay/lab/flow"
+	"github.com/assaylab/assay/lab/protocol"
 	"github.com/assaylab/assay/lab/stats"
 )
 
@@ -37,7 +38,7 @@ per cent is on that scale:
 			if pilot != "" && cmd.Flags().Changed("effect") {
 				return usage("give --effect, or --pilot with --change, not both")
 			}
-			if test != "welch" && test != "paired" {
+			if test != protocol.TestWelch && test != protocol.TestPaired {
 				return usage("--test is welch or paired, not %q", test)
 			}
 			if pilot != "" {
@@ -46,12 +47,12 @@ per cent is on that scale:
 					return err
 				}
 				effect = d
-				if test == "paired" {
+				if test == protocol.TestPaired {
 					effect = dz
 				}
 			}
 			level := alpha / float64(cells)
-			scale := map[string]string{"welch": "d", "paired": "dz"}[test]
+			scale := map[string]string{protocol.TestWelch: "d", protocol.TestPaired: "dz"}[test]
 			if rounds > 0 {
 				return s.atRounds(test, scale, rounds, effect, power, level)
 			}
@@ -70,7 +71,7 @@ per cent is on that scale:
 	c.Flags().Float64Var(&power, "power", 0.9, "`probability` of finding it")
 	c.Flags().Float64Var(&alpha, "alpha", 0.05, "two-sided family-wise `level`")
 	c.Flags().IntVar(&cells, "cells", 1, "`number` of primary cells that share alpha")
-	c.Flags().StringVar(&test, "test", "welch", "`test`: welch or paired")
+	c.Flags().StringVar(&test, "test", protocol.TestWelch, "`test`: welch or paired")
 	c.Flags().IntVar(&rounds, "rounds", 0, "say what this `number` of rounds can do instead")
 	c.Flags().StringVar(&pilot, "pilot", "", "`run` folder whose primary metric says how noisy a round is")
 	c.Flags().Float64Var(&change, "change", 0.05, "relative `change` to find, with --pilot")
@@ -79,7 +80,7 @@ per cent is on that scale:
 
 func (s *session) atRounds(test, scale string, rounds int, effect, power, level float64) error {
 	detect := stats.DetectableWelch
-	if test == "paired" {
+	if test == protocol.TestPaired {
 		detect = stats.DetectablePaired
 	}
 	d, err := detect(rounds, power, level)
@@ -94,14 +95,14 @@ func (s *session) atRounds(test, scale string, rounds int, effect, power, level 
 }
 
 func roundsFor(test string, effect, power, alpha float64) (int, error) {
-	if test == "paired" {
+	if test == protocol.TestPaired {
 		return stats.RoundsForPaired(effect, power, alpha)
 	}
 	return stats.RoundsForWelch(effect, power, alpha)
 }
 
 func powerOf(test string, effect float64, n int, alpha float64) float64 {
-	if test == "paired" {
+	if test == protocol.TestPaired {
 		return stats.PowerPaired(effect, n, alpha)
 	}
 	return stats.PowerWelch(effect, n, alpha)

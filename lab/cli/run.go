@@ -239,7 +239,7 @@ func (s *session) carryOut(f runFlags, run func(flow.Options) (*flow.Outcome, er
 
 func (f *runFlags) check() error {
 	switch f.failOn {
-	case "all", "no-go", "nogo", "never":
+	case "all", "no-go", "never":
 		return nil
 	}
 	return usage("--fail-on is all, no-go or never, not %q", f.failOn)

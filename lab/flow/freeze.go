@@ -17,6 +17,7 @@ import (
 	"github.com/assaylab/assay/lab/host"
 	"github.com/assaylab/assay/lab/ledger"
 	"github.com/assaylab/assay/lab/protocol"
+	"github.com/assaylab/assay/lab/trial"
 )
 
 // versionTimeout bounds an arm's version command.
@@ -77,18 +78,15 @@ func judges(plan *Plan) []error {
 // arms do, with their environment.
 func lookForJudge(plan *Plan, c *protocol.Check) error {
 	if c.Scope != protocol.ScopeTrial {
-		_, err := spawn.Look(c.Command[0], os.Environ(), plan.Dir)
+		_, err := spawn.Look(c.Command[0], trial.ArmEnv(nil), plan.Dir)
 		return err
 	}
-	for _, a := range plan.Protocol.Arms {
+	for i := range plan.Protocol.Arms {
+		a := &plan.Protocol.Arms[i]
 		if len(c.Arms) > 0 && !slices.Contains(c.Arms, a.Name) {
 			continue
 		}
-		env := os.Environ()
-		for k, v := range a.Env {
-			env = append(env, k+"="+v)
-		}
-		if _, err := spawn.Look(c.Command[0], env, filepath.Join(plan.Dir, a.Dir)); err != nil {
+		if _, err := spawn.Look(c.Command[0], trial.ArmEnv(a), filepath.Join(plan.Dir, a.Dir)); err != nil {
 			return err
 		}
 	}
@@ -115,15 +113,11 @@ func receipt(ctx context.Context, plan *Plan, a *protocol.Arm) (protocol.Receipt
 	r := protocol.Receipt{Arm: a.Name}
 	dir := filepath.Join(plan.Dir, a.Dir)
 	if a.Rev != "" {
-		cmd := exec.CommandContext(ctx, "git", "-C", plan.Dir, "rev-parse", "--verify", "--quiet", a.Rev+"^{commit}")
-		// A hook that this program was started by has another repository in
-		// its environment.
-		cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "GIT_") })
-		out, err := cmd.Output()
+		commit, err := trial.Git(ctx, plan.Dir, "rev-parse", "--verify", "--quiet", a.Rev+"^{commit}")
 		if err != nil {
 			return r, fmt.Errorf("git knows no revision %q here (is %s in a repository that has it?)", a.Rev, plan.Dir)
 		}
-		r.Rev = strings.TrimSpace(string(out))
+		r.Rev = commit
 		// The arm's tree is a clean check-out; what is dirty is the tree the
 		// author has before his eyes, which he may believe he is measuring.
 		r.Dirty = a.Rev == "HEAD" && host.Git(plan.Dir).Dirty
@@ -143,11 +137,7 @@ func receipt(ctx context.Context, plan *Plan, a *protocol.Arm) (protocol.Receipt
 		// revision says which one is meant.
 		r.Program = a.Command[0] + " (of the revision)"
 	case len(a.Command) > 0 && !strings.Contains(a.Command[0], "${"):
-		env := os.Environ()
-		for k, v := range a.Env {
-			env = append(env, k+"="+v)
-		}
-		path, err := spawn.Look(a.Command[0], env, dir)
+		path, err := spawn.Look(a.Command[0], trial.ArmEnv(a), dir)
 		switch {
 		case err == nil:
 			r.Program = filepath.Base(path)
@@ -180,10 +170,7 @@ func version(ctx context.Context, plan *Plan, a *protocol.Arm, dir string) (stri
 	if a.Rev != "" {
 		cmd.Dir = plan.Dir
 	}
-	cmd.Env = os.Environ()
-	for k, v := range a.Env {
-		cmd.Env = append(cmd.Env, k+"="+v)
-	}
+	cmd.Env = trial.ArmEnv(a)
 	said := &head{}
 	cmd.Stdout, cmd.Stderr = said, said
 	// It may leave something behind that holds its output open.

@@ -9,17 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assaylab/assay/lab/check"
 	"github.com/assaylab/assay/lab/host"
 	"github.com/assaylab/assay/lab/ledger"
 	"github.com/assaylab/assay/lab/protocol"
 	"github.com/assaylab/assay/lab/trial"
 )
-
-// hostWindow is the shortest stretch over which the machine is looked at. A
-// round that takes longer has a window of its own; shorter ones share one,
-// because the kernel counts CPU time in steps of 10 ms.
-const hostWindow = 200 * time.Millisecond
 
 // Options are how a run is carried out; none of them can change what it finds.
 type Options struct {
@@ -195,13 +189,6 @@ func drive(ctx context.Context, plan *Plan, w *ledger.Writer, o Options, scratch
 		}
 	}
 	return Conclude(w.Run())
-}
-
-func acquire(path string) (release func(), holder string, err error) {
-	if path == "" {
-		return func() {}, "", nil
-	}
-	return host.AcquireRunLock(path)
 }
 
 func (r *runner) note(text string) {
@@ -451,76 +438,6 @@ func (r *runner) trial(ctx context.Context, slot trial.Slot, cell protocol.Cell)
 	return o, r.append(ledger.Record{Kind: ledger.KindTrial, Trial: o})
 }
 
-func (r *runner) judgeTrial(ctx context.Context, o *trial.Observation, slot trial.Slot, cell protocol.Cell) []check.Result {
-	var results []check.Result
-	taken := map[string]bool{} // reported checks that a judgement has taken in
-	for i := range r.p.Checks {
-		c := &r.p.Checks[i]
-		if c.Scope != protocol.ScopeTrial || !c.Covers(slot.Arm, cell) {
-			continue
-		}
-		if o.Status != trial.StatusOK {
-			results = append(results, check.Result{Name: c.Name, Verdict: check.Unknown, Message: "the trial ended with status " + string(o.Status)})
-			continue
-		}
-		results = append(results, r.exec.Judge(ctx, c, trial.Judging{Cell: cell, Round: slot.Round, Observations: []*trial.Observation{o}}))
-		taken[c.Name] = c.Reported
-	}
-	// What else the arm reported stays with it. Of a check that the protocol
-	// declares only a failure counts there: a pass that the arm was not asked
-	// for, or that came before it failed, must not stand for a judgement.
-	for _, c := range o.Checks {
-		if !taken[c.Name] && (r.p.Check(c.Name) == nil || c.Verdict == check.Fail) {
-			results = append(results, c)
-		}
-	}
-	return results
-}
-
-func (r *runner) judgeScope(ctx context.Context, scope string, cell protocol.Cell, round int, obs []*trial.Observation) error {
-	for i := range r.p.Checks {
-		c := &r.p.Checks[i]
-		if c.Scope != scope || scope != protocol.ScopeRun && !c.Cells.Match(cell) || r.judged[judgeKey{c.Name, scope, cell.Name, round}] {
-			continue
-		}
-		var res check.Result
-		if gone := r.gone(obs); gone != "" {
-			res = check.Result{Name: c.Name, Verdict: check.Unknown, Message: fmt.Sprintf("what the trial of arm %s left went with the scratch folder when the run was stopped", gone)}
-		} else {
-			res = r.exec.Judge(ctx, c, trial.Judging{Cell: cell, Round: round, Observations: obs})
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err := r.append(ledger.Record{Kind: ledger.KindCheck, Check: &ledger.Judgement{Scope: scope, Cell: cell.Name, Round: round, Result: res}}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// gone names an arm whose latest trial left something that is not there any
-// more, "" if there is none: a judge that finds an empty folder may call that
-// sound.
-func (r *runner) gone(obs []*trial.Observation) string {
-	if r.lost {
-		for _, o := range obs {
-			if !r.fresh[o.Arm] {
-				return o.Arm
-			}
-		}
-	}
-	return ""
-}
-
-func (r *runner) allObservations() []*trial.Observation {
-	var all []*trial.Observation
-	for _, c := range r.p.Cells() {
-		all = append(all, r.byCell[c.Name]...)
-	}
-	return all
-}
-
 // ceiling ends the run before it fills the disk.
 func (r *runner) ceiling() error {
 	limit := int64(r.p.Design.ScratchGB) << 30
@@ -535,60 +452,6 @@ func (r *runner) ceiling() error {
 		return fmt.Errorf("the scratch folder has %.1f GiB; the protocol allows %d: an arm leaves too much behind", float64(n)/(1<<30), r.p.Design.ScratchGB)
 	}
 	return nil
-}
-
-func (r *runner) snapshot() host.Counters {
-	return r.machine.Counters(r.machine.OwnCPU(os.Getpid()))
-}
-
-func (r *runner) hostBefore() error {
-	readings := r.machine.Static(r.scratch)
-	if len(r.p.Host) > 0 {
-		readings = r.machine.Probe(r.scratch)
-	}
-	if err := r.hostRecord("before", "", 0, 0, readings, r.p.Host); err != nil {
-		return err
-	}
-	r.counters, r.from = r.snapshot(), -1
-	return nil
-}
-
-// hostWindow closes the open stretch if it is long enough, or if the run ends.
-func (r *runner) hostWindow(rd trial.Round, last bool) error {
-	if r.from < 0 {
-		r.from = rd.Round
-	}
-	if time.Since(r.counters.Time) < hostWindow {
-		if last {
-			// The next cell's rounds are numbered from 0 again.
-			r.from = -1
-		}
-		return nil
-	}
-	now := r.snapshot()
-	readings := host.Between(r.counters, now)
-	err := r.hostRecord("during", rd.Cell, r.from, rd.Round, readings, r.limitsOn(readings))
-	r.counters, r.from = now, -1
-	return err
-}
-
-// limitsOn are the limits on what was read: a window says nothing of the
-// governor.
-func (r *runner) limitsOn(readings []host.Reading) []protocol.Limit {
-	var out []protocol.Limit
-	for _, l := range r.p.Host {
-		if slices.ContainsFunc(readings, func(rd host.Reading) bool { return rd.Probe == l.Probe }) {
-			out = append(out, l)
-		}
-	}
-	return out
-}
-
-func (r *runner) hostRecord(when, cell string, from, to int, readings []host.Reading, limits []protocol.Limit) error {
-	return r.append(ledger.Record{Kind: ledger.KindHost, Host: &ledger.HostWindow{
-		When: when, Time: time.Now().UTC(), Cell: cell, From: from, To: to,
-		Readings: host.Mark(readings, limits), Breaches: host.Judge(readings, limits, when),
-	}})
 }
 
 // end closes the last host window, looks at the machine once more and ends the
@@ -608,11 +471,4 @@ func (r *runner) end() error {
 		return err
 	}
 	return r.w.Sync()
-}
-
-func sortByProbe(readings []host.Reading) []host.Reading {
-	slices.SortStableFunc(readings, func(a, b host.Reading) int {
-		return slices.Index(protocol.Probes, a.Probe) - slices.Index(protocol.Probes, b.Probe)
-	})
-	return readings
 }

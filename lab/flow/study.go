@@ -1,7 +1,8 @@
 // Package flow composes the stages: it freezes protocols with evidence from the
 // outside world, runs a schedule into a ledger, and takes a ledger to its
 // verdict. It is the rim around the pure stages and holds no rule of its own:
-// what to run is the schedule's, what counts is the gate's.
+// what to run is the schedule's, what counts is the gate's. It must never know
+// what a metric means, nor which verdict would be welcome.
 package flow
 
 import (

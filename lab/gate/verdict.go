@@ -1,6 +1,6 @@
 // Package gate turns results into one verdict by the rule that was frozen. It
 // looks at finished figures only: it computes no statistic, reads no file, and
-// knows nothing of how a result was measured.
+// must never know how a result was measured.
 package gate
 
 import (

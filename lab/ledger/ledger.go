@@ -1,8 +1,8 @@
 // Package ledger keeps a run: an append-only folder in which nothing is ever
 // edited, chained by hashes from the lock to the last observation.
 //
-// It knows how to store, resume and verify; never what a value means or
-// whether a result is good.
+// It knows how to store, resume and verify; it must never know what a value
+// means or whether a result is good.
 //
 // # The folder
 //

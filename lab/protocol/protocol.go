@@ -2,8 +2,8 @@
 // file, finds every fault in it with line and column, and freezes it into a
 // lock whose digest the ledger starts from.
 //
-// It knows nothing of running, measuring or judging. It may use statistics
-// only to say that a plan cannot work.
+// It must never know how a plan is run, measured or judged. It may use
+// statistics only to say that a plan cannot work.
 package protocol
 
 import (

@@ -1,9 +1,9 @@
 // Package report turns finished values into pages: terminal, Markdown, HTML,
 // JSON, JUnit, CSV, benchfmt and the JSON that hyperfine writes.
 //
-// It computes no statistic and decides nothing: what it prints stands in
-// results.json, verdict.json or the ledger. The same run gives the same bytes,
-// in every format.
+// It must never know how a figure came about, computes no statistic and decides
+// nothing: what it prints stands in results.json, verdict.json or the ledger. The
+// same run gives the same bytes, in every format.
 package report
 
 import (

@@ -27,15 +27,6 @@ type QuantileEffect struct {
 	Notes []string
 }
 
-// BootstrapQuantile is BootstrapQuantiles for a single quantile.
-func BootstrapQuantile(ref, treat Rounds, q, level float64, resamples int, seed uint64) (QuantileEffect, error) {
-	effects, err := BootstrapQuantiles(ref, treat, []float64{q}, level, resamples, seed)
-	if err != nil {
-		return QuantileEffect{}, err
-	}
-	return effects[0], nil
-}
-
 // BootstrapQuantiles compares the quantiles qs of two arms, with percentile
 // intervals at the given level from a block bootstrap: whole rounds are drawn
 // with replacement, and each resample's quantile is that of all samples of the

@@ -9,6 +9,15 @@ import (
 	"testing"
 )
 
+// quantileOf is BootstrapQuantiles for a single quantile.
+func quantileOf(ref, treat Rounds, q, level float64, resamples int, seed uint64) (QuantileEffect, error) {
+	effects, err := BootstrapQuantiles(ref, treat, []float64{q}, level, resamples, seed)
+	if err != nil {
+		return QuantileEffect{}, err
+	}
+	return effects[0], nil
+}
+
 // latencies returns rounds of lognormal nanoseconds, each round with a
 // disturbance of its own. size gives the number of samples of round i.
 func latencies(seed uint64, rounds int, size func(i int) int) Rounds {
@@ -80,7 +89,7 @@ func TestBootstrapQuantilesAgainstNaive(t *testing.T) {
 				if !reflect.DeepEqual(got[i], want) {
 					t.Errorf("q=%v: got %+v, want %+v", q, got[i], want)
 				}
-				alone, err := BootstrapQuantile(tt.ref, tt.treat, q, level, resamples, seed)
+				alone, err := quantileOf(tt.ref, tt.treat, q, level, resamples, seed)
 				if err != nil || alone.RefCI != got[i].RefCI || alone.DiffCI != got[i].DiffCI {
 					t.Errorf("q=%v alone: got %+v, %v", q, alone, err)
 				}
@@ -100,7 +109,7 @@ func TestBootstrapNotes(t *testing.T) {
 		{12, 11, []string{noteIndependent}},
 		{9, 30, []string{noteIndependent, noteFewRounds}},
 	} {
-		got, err := BootstrapQuantile(latencies(1, tt.ref, one), latencies(2, tt.treat, one), 0.5, 0.95, 10, 1)
+		got, err := quantileOf(latencies(1, tt.ref, one), latencies(2, tt.treat, one), 0.5, 0.95, 10, 1)
 		if err != nil || !slices.Equal(got.Notes, tt.want) {
 			t.Errorf("%d and %d rounds: got %q, %v", tt.ref, tt.treat, got.Notes, err)
 		}
@@ -120,7 +129,7 @@ func TestBootstrapPairsRounds(t *testing.T) {
 		}
 		doubled[i] = 2 * means[i]
 	}
-	got, err := BootstrapQuantile(ref, treat, 0.9, 0.95, 200, 7)
+	got, err := quantileOf(ref, treat, 0.9, 0.95, 200, 7)
 	if err != nil || got.Ratio != 2 || got.RatioCI != (Interval{2, 2, 0.95}) || got.RefCI.Lower == got.RefCI.Upper {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -134,7 +143,7 @@ func TestBootstrapPairsRounds(t *testing.T) {
 func TestBootstrapIsPinned(t *testing.T) {
 	ref := Rounds{{10, 12, 11}, {20, 22, 25}, {14, 18, 13}, {9, 8, 12}}
 	treat := Rounds{{11, 12, 13}, {26, 22, 28}, {19, 18, 13}, {10, 8, 15}}
-	got, err := BootstrapQuantile(ref, treat, 0.75, 0.9, 100, 42)
+	got, err := quantileOf(ref, treat, 0.75, 0.9, 100, 42)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +181,7 @@ func TestBootstrapErrors(t *testing.T) {
 		{"level", ok, ok, 0.5, 1, 10, ErrOutOfRange},
 		{"resamples", ok, ok, 0.5, 0.95, 0, ErrOutOfRange},
 	} {
-		if _, err := BootstrapQuantile(tt.ref, tt.treat, tt.q, tt.level, tt.resamples, 1); !errors.Is(err, tt.want) {
+		if _, err := quantileOf(tt.ref, tt.treat, tt.q, tt.level, tt.resamples, 1); !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v", tt.name, err)
 		}
 	}
@@ -183,7 +192,7 @@ func BenchmarkBootstrapQuantile(b *testing.B) {
 	ref, treat := latencies(1, 24, full), latencies(2, 24, full)
 	b.Run("one", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := BootstrapQuantile(ref, treat, 0.5, 0.95, 1000, 1); err != nil {
+			if _, err := quantileOf(ref, treat, 0.5, 0.95, 1000, 1); err != nil {
 				b.Fatal(err)
 			}
 		}

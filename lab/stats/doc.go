@@ -3,7 +3,7 @@
 // quantiles, corrections for many comparisons, and the power calculations
 // that decide beforehand how many rounds to run.
 //
-// Every function is pure. Nothing reads a clock or a shared source of random
+// Every function is pure, and must never know what a number measures. Nothing reads a clock or a shared source of random
 // numbers: whatever is random takes a seed, and the same seed gives the same
 // result on every machine and every release of Go.
 //

@@ -237,12 +237,12 @@ func TestBootstrapIsInsideTheSamplesAndRepeatable(t *testing.T) {
 		treat := Rounds(rapid.SliceOfN(round, 2, 6).Draw(t, "treat"))
 		q, seed := rapid.Float64Range(0, 1).Draw(t, "q"), rapid.Uint64().Draw(t, "seed")
 		effect := must[QuantileEffect](t)
-		a := effect(BootstrapQuantile(ref, treat, q, 0.9, 30, seed))
+		a := effect(quantileOf(ref, treat, q, 0.9, 30, seed))
 		all := slices.Sorted(slices.Values(slices.Concat(ref...)))
 		if !(float64(all[0]) <= a.RefCI.Lower && a.RefCI.Lower <= a.RefCI.Upper && a.RefCI.Upper <= float64(all[len(all)-1])) {
 			t.Errorf("%+v outside %v", a.RefCI, all)
 		}
-		b := effect(BootstrapQuantile(ref, treat, q, 0.9, 30, seed))
+		b := effect(quantileOf(ref, treat, q, 0.9, 30, seed))
 		if a.RefCI != b.RefCI || a.RatioCI != b.RatioCI || a.DiffCI != b.DiffCI {
 			t.Errorf("%+v and %+v", a, b)
 		}

@@ -63,9 +63,3 @@ func studentQuantile(alpha, df float64) float64 {
 func normalQuantile(level float64) float64 {
 	return math.Sqrt2 * math.Erfinv(level)
 }
-
-// fTail returns the probability that an F variable with df1 and df2 degrees of
-// freedom exceeds f (Abramowitz and Stegun 26.6.2).
-func fTail(f, df1, df2 float64) float64 {
-	return mathx.BetaInc(df2/(df2+df1*f), df2/2, df1/2)
-}

@@ -51,12 +51,6 @@ type vectors struct {
 	Plans     []planVector
 	// Detectable holds effects for which n values reach the power.
 	Detectable []planVector
-	Slots      []struct {
-		K      int
-		Slots  []int
-		Values []float64
-		F, P   float64
-	}
 }
 
 func loadVectors(t *testing.T) vectors {
@@ -220,25 +214,5 @@ func TestPowerAgainstR(t *testing.T) {
 			t.Fatal(err)
 		}
 		statistic(t, v.Kind+" detectable effect", d, v.D)
-	}
-}
-
-func TestSlotEffectAgainstR(t *testing.T) {
-	for _, v := range loadVectors(t).Slots {
-		got, err := SlotEffect(v.Values, v.Slots, v.K)
-		if err != nil {
-			t.Fatal(err)
-		}
-		statistic(t, "F", got.F, v.F)
-		probability(t, "p", got.P, v.P)
-		means := make([]float64, v.K)
-		counts := make([]float64, v.K)
-		for i, s := range v.Slots {
-			means[s] += v.Values[i]
-			counts[s]++
-		}
-		for s := range means {
-			statistic(t, "slot mean", got.Means[s], means[s]/counts[s])
-		}
 	}
 }

@@ -322,7 +322,7 @@ func TestACancelledTrialIsNoObservation(t *testing.T) {
 func TestALostLauncherIsNotTheArmsFailure(t *testing.T) {
 	r := newRig(t, shell("true"))
 	want(t, r.once(), StatusOK)
-	if err := syscall.Kill(r.Launcher().Pid(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(r.launcher.Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	o, err := r.Run(context.Background(), r.slot("a", 1), r.p.Cells()[0])

@@ -18,9 +18,14 @@ func outerEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "ASSAY_") })
 }
 
-// armEnv is outerEnv with the arm's own variables.
-func armEnv(a *protocol.Arm) []string {
+// ArmEnv is what every command of an arm finds in its environment, be it a trial, a
+// hook, a version command or a judge: the harness's own variables but for those that
+// only a trial may have, and the arm's. No variable is in it twice. Nil is no arm.
+func ArmEnv(a *protocol.Arm) []string {
 	env := outerEnv()
+	if a == nil {
+		return env
+	}
 	for _, k := range slices.Sorted(maps.Keys(a.Env)) {
 		env = append(env, k+"="+a.Env[k])
 	}

@@ -123,7 +123,7 @@ func (e *Executor) judgeCommand(ctx context.Context, c *protocol.Check, arm *arm
 	out := filepath.Join(e.scratch, "out", "check.jsonl")
 	slot := Slot{Round: j.Round}
 	if arm == nil {
-		arm = &armState{arm: &protocol.Arm{}, env: outerEnv(), dir: e.dir}
+		arm = &armState{arm: &protocol.Arm{}, env: ArmEnv(nil), dir: e.dir}
 	} else {
 		o := j.Observations[0]
 		slot = Slot{Arm: o.Arm, Round: o.Round, Slot: o.Slot, Seed: o.Seed}

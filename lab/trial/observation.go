@@ -2,7 +2,7 @@
 // and executes one trial at a time, as a command, as a Go function in a process
 // of its own, or as a Go function in the harness.
 //
-// It yields observations and knows nothing of what they mean: not which arm
+// It yields observations and must never know what they mean: not which arm
 // is the reference, not what a metric is compared with, not whether a result
 // is good.
 package trial

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -49,10 +50,14 @@ func (e *Executor) dropWorktree(s *armState) error {
 	return nil
 }
 
-// git runs git in the protocol's folder, whatever repository a hook that this
-// program was started by may have in its environment.
 func (e *Executor) git(args ...string) (string, error) {
-	cmd := exec.Command("git", append([]string{"-C", e.dir}, args...)...)
+	return Git(context.Background(), e.dir, args...)
+}
+
+// Git runs git in a folder and returns what it printed, without the space around it. A
+// repository that this program's environment names, as a hook's does, is not heeded.
+func Git(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "GIT_") })
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -23,25 +23,10 @@ func Command() *cobra.Command {
 
 up starts one and stays in the foreground; the other verbs, given the same
 --dir, tell it what to do. Members are numbered from 0.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("unknown verb %q; see: %s --help", args[0], cmd.CommandPath())
-			}
-			return cmd.Help()
-		},
 	}
 	c.AddCommand(upVerb(), memberVerb())
 	for _, v := range verbs {
 		c.AddCommand(v.command())
-	}
-	for _, sub := range c.Commands() {
-		check := sub.Args
-		sub.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return usage("%s: %v (usage: %s)", cmd.CommandPath(), err, cmd.UseLine())
-			}
-			return nil
-		}
 	}
 	return c
 }

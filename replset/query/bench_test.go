@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/assaylab/assay/replset/query"
+	"github.com/assaylab/assay/replset/query/value"
 )
 
 // The pair that a compare-and-swap is made of, on a document of 450 bytes.
@@ -71,7 +72,7 @@ func BenchmarkKeyOf(b *testing.B) {
 	v := val(b, `{"$oid": "000000000000000000000007"}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		query.KeyOf(v)
+		value.KeyOf(v)
 	}
 }
 

@@ -12,6 +12,8 @@
 // not be changed by others while they are in use. A document that goes out may
 // share bytes with one that came in.
 //
+// It must never know where documents are kept, nor who asks.
+//
 // The parts stand on each other in this order: value (order, keys, numbers), expr
 // (expressions), and here filter, sort and projection, update, pipeline.
 package query
@@ -41,12 +43,6 @@ type System = expr.System
 
 // NewVars evaluates a command's let document, which may be nil, once.
 func NewVars(let Document, sys System) (*Vars, error) { return expr.NewVars(let, sys) }
-
-// Compare orders any two values; see value.Compare.
-func Compare(a, b Value) int { return value.Compare(a, b) }
-
-// KeyOf encodes a value so that keys order as values do; see value.KeyOf.
-func KeyOf(v Value) []byte { return value.KeyOf(v) }
 
 // Validate checks a document's form, size and nesting; see value.Validate.
 func Validate(doc Document) error { return value.Validate(doc) }

@@ -1,6 +1,6 @@
 // Package server answers MongoDB's commands for one member of a set. It knows
-// commands, sessions, transactions, cursors and errors; how entries are agreed
-// on and where they are kept is behind Member and package store.
+// commands, sessions, transactions, cursors and errors. It must never know how entries
+// are agreed on, nor how they lie on disk, which is behind Member and package store.
 //
 // # How a command runs
 //

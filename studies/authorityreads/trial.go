@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/assaylab/assay/authority"
+	"github.com/assaylab/assay/internal/peak"
 	"github.com/assaylab/assay/lab/check"
 )
 
@@ -172,7 +171,10 @@ func (e *experiment) observe(ctx context.Context, s *set, until time.Duration, m
 		t.hot = hot[:e.scenario.hotOnly]
 	}
 	t.origin = l.origin
-	forgetPeak()
+	debug.FreeOSMemory()
+	// So that what judging an earlier trial took is not the client's. Where the kernel
+	// refuses, the peak is that of the whole run so far.
+	_ = peak.Reset()
 	o := &observed{}
 	var beside sync.WaitGroup
 	toggling, stop := context.WithCancel(ctx)
@@ -262,31 +264,8 @@ func (e *experiment) memory(s *set) {
 		}
 		e.Record("member_peak_mib", float64(most)/(1<<20))
 	}
-	e.Record("client_peak_mib", float64(ownPeak())/(1<<20))
-}
-
-var highWater = regexp.MustCompile(`(?m)^VmHWM:\s*(\d+) kB$`)
-
-// ownPeak is the largest resident size of this process in bytes, 0 where the system
-// does not say.
-func ownPeak() int64 {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	if m := highWater.FindSubmatch(b); m != nil {
-		kb, _ := strconv.ParseInt(string(m[1]), 10, 64)
-		return kb << 10
-	}
-	return 0
-}
-
-// forgetPeak makes ownPeak begin anew, so that what judging an earlier trial took is
-// not the client's.
-func forgetPeak() {
-	debug.FreeOSMemory()
-	// Where it cannot be written the peak is that of the whole run so far.
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+	client, _ := peak.Of(os.Getpid()) // 0 where the system does not say
+	e.Record("client_peak_mib", float64(client)/(1<<20))
 }
 
 // tearDown ends a trial's own set, and reports whether anything is left of it. A set

@@ -7,8 +7,8 @@
 //
 // # Reading the source
 //
-// arm.go takes one trial from its start content to its figures: image.go lays
-// the content down, round.go drives writers, readers and the checkpointer, and
+// plan.go reads what a trial shall do; arm.go takes it from its start content to
+// its figures: image.go lays the content down, round.go drives writers, readers and the checkpointer, and
 // verdict.go judges what is left. power.go is the file system below the store.
 //
 // # What makes a figure mean something

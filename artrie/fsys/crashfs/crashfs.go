@@ -1,7 +1,8 @@
 // Package crashfs is a file system in memory that loses power. It keeps, for
 // each 512-byte sector and for each name, what was synced and what came later;
 // a crash keeps the synced and any subset of the later. It is stricter than any
-// real file system: syncing a file does not make its name durable.
+// real file system: syncing a file does not make its name durable. It must never know
+// which bytes and names matter to the store.
 package crashfs
 
 import (

@@ -1,5 +1,5 @@
 // Package image keeps a tree on disk: node files of checksummed blocks and the
-// manifests that name a root in them. It knows no log and no commit. The formats
+// manifests that name a root in them. It must never know the log, nor what a commit is. The formats
 // are in docs/artrie.md, section 6.
 package image
 

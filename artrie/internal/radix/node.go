@@ -1,6 +1,6 @@
 // Package radix is an adaptive radix tree over byte strings: layouts, edits,
 // walks, an edit-distance search and the encoding of subtrees as blocks. It is
-// pure: it knows no file, clock, lock or random source. Whoever holds a tree
+// pure: it must never know a file, clock, lock or random source. Whoever holds a tree
 // whose cold parts are elsewhere passes a Source that fetches them.
 //
 // The invariants N1 to N3 that every function here keeps are argued in

@@ -1,6 +1,7 @@
 // Package wal is a write-ahead log in recycled segments. It numbers records,
 // writes them, syncs them, and reads them back after a crash; it knows which
-// damage is a torn tail and which is the loss of something acknowledged. The
+// damage is a torn tail and which is the loss of something acknowledged. It must never
+// know the tree that a record changes. The
 // formats and the rules L1 to L5 are in docs/artrie.md, section 3.
 package wal
 

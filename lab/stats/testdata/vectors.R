@@ -39,10 +39,6 @@ functions <- list(
   drift = function(x) {
     i <- seq_along(x)
     summary(lm(x ~ i))$coefficients["i", c(1, 4)]
-  },
-  slots = function(x, slot) {
-    a <- oneway.test(x ~ factor(slot), var.equal = TRUE)
-    c(a$statistic, a$parameter, a$p.value)
   }
 )
 

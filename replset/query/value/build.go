@@ -27,14 +27,6 @@ func Int64(i int64) Value {
 	return Value{Type: bsoncore.TypeInt64, Data: binary.LittleEndian.AppendUint64(nil, uint64(i))}
 }
 
-// Int makes an int if i fits into one, else a long.
-func Int(i int64) Value {
-	if i == int64(int32(i)) {
-		return Int32(int32(i))
-	}
-	return Int64(i)
-}
-
 // Double makes a double.
 func Double(f float64) Value {
 	return Value{Type: bsoncore.TypeDouble, Data: binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))}

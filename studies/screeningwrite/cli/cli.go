@@ -16,15 +16,7 @@ import (
 
 // Command is the verb screening-write with its own.
 func Command() *cobra.Command {
-	c := &cobra.Command{
-		Use: screeningwrite.Name, Short: "Export a run of the study screening-write",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown verb %q; see: %s --help", args[0], cmd.CommandPath())}
-			}
-			return cmd.Help()
-		},
-	}
+	c := &cobra.Command{Use: screeningwrite.Name, Short: "Export a run of the study screening-write"}
 	c.AddCommand(
 		verb("artifact RUN", "Print the run as one JSON artifact, by the names of cells and arms", func(r *results) (string, error) {
 			b, err := json.MarshalIndent(r.artifact(), "", "  ")
@@ -37,13 +29,7 @@ func Command() *cobra.Command {
 
 func verb(use, short string, print func(*results) (string, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cobra.ExactArgs(1)(cmd, args); err != nil {
-				return usageError{err}
-			}
-			return nil
-		},
+		Use: use, Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := flow.Load(args[0])
 			if err != nil {
@@ -61,11 +47,3 @@ func verb(use, short string, print func(*results) (string, error)) *cobra.Comman
 		},
 	}
 }
-
-// usageError is a fault of the command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// ExitStatus is what the program ends with.
-func (e usageError) ExitStatus() int { return 2 }

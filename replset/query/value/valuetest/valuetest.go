@@ -1,6 +1,6 @@
 // Package valuetest draws BSON values for property tests. It draws from few names
 // and few numbers, so that equal values of different types, and values that are
-// almost equal, turn up all the time.
+// almost equal, turn up all the time. It must never know what is tested with them.
 package valuetest
 
 import (
