@@ -6,7 +6,7 @@ import (
 
 	"github.com/assaylab/assay/artrie/fsys"
 	"github.com/assaylab/assay/artrie/internal/radix"
-	"github.com/assaylab/assay/artrie/internal/wal"
+	"github.com/assaylab/assay/internal/wal"
 )
 
 // CheckReport says what Check verified.
@@ -50,7 +50,7 @@ func (f folder) check(dir string, rep *CheckReport) (err error) {
 		}
 	}
 	e := radix.Edit{ID: 1, Src: src}
-	rep.LastLSN, err = wal.Read(f.fs, dir, covered, func(op *wal.Op) error {
+	rep.LastLSN, err = wal.Read(logOf(f.fs, dir, 0), covered, func(op *wal.Op) error {
 		_, err := perform(&e, &root, op)
 		return err
 	})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/assaylab/assay/artrie/internal/radix"
-	"github.com/assaylab/assay/artrie/internal/wal"
+	"github.com/assaylab/assay/internal/wal"
 )
 
 // The way of a write; steps and invariants C1 to C6 are in docs/artrie.md,
@@ -23,18 +23,18 @@ type operation struct {
 // Insert adds key with an empty value. A key that is there keeps its value;
 // added is false then.
 func (t *Trie) Insert(key string) (added bool, err error) {
-	return t.write(&operation{Op: wal.Op{Type: wal.Insert, Key: key}})
+	return t.write(&operation{Op: wal.Op{Type: opInsert, Key: key}})
 }
 
 // Put sets key to val. An empty and a nil value are the same.
 func (t *Trie) Put(key string, val []byte) error {
-	_, err := t.write(&operation{Op: wal.Op{Type: wal.Put, Key: key, Val: val}})
+	_, err := t.write(&operation{Op: wal.Op{Type: opPut, Key: key, Val: val}})
 	return err
 }
 
 // Delete removes key and says whether it was there.
 func (t *Trie) Delete(key string) (removed bool, err error) {
-	return t.write(&operation{Op: wal.Op{Type: wal.Delete, Key: key}})
+	return t.write(&operation{Op: wal.Op{Type: opDelete, Key: key}})
 }
 
 func (t *Trie) write(op *operation) (bool, error) {
@@ -90,7 +90,7 @@ func (t *Trie) warm(op *operation) error {
 		t.tree.RLock()
 		defer t.tree.RUnlock()
 	}
-	return damaged(radix.Warm(&t.version.Load().root, op.Key, op.Type == wal.Delete, &t.src))
+	return damaged(radix.Warm(&t.version.Load().root, op.Key, op.Type == opDelete, &t.src))
 }
 
 // commitBatch logs, syncs and applies operations, in order, in the caller's turn.

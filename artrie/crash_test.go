@@ -17,7 +17,7 @@ import (
 
 	"github.com/assaylab/assay/artrie/fsys"
 	"github.com/assaylab/assay/artrie/fsys/crashfs"
-	"github.com/assaylab/assay/artrie/internal/wal"
+	"github.com/assaylab/assay/internal/wal"
 )
 
 // long says whether the long forms of the tests run.
@@ -96,9 +96,9 @@ func (st step) apply(s *Trie) error {
 	}
 	var ops []*operation
 	for _, w := range st.more {
-		op := &operation{Op: wal.Op{Type: wal.Put, Key: w.key, Val: w.val}}
+		op := &operation{Op: wal.Op{Type: opPut, Key: w.key, Val: w.val}}
 		if w.what == "delete" {
-			op.Type = wal.Delete
+			op.Type = opDelete
 		}
 		ops = append(ops, op)
 	}

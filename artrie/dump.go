@@ -6,7 +6,7 @@ import (
 
 	"github.com/assaylab/assay/artrie/fsys"
 	"github.com/assaylab/assay/artrie/internal/radix"
-	"github.com/assaylab/assay/artrie/internal/wal"
+	"github.com/assaylab/assay/internal/wal"
 )
 
 // Dump gives f every key that begins with prefix, in order of bytes, of a folder
@@ -30,7 +30,7 @@ func (d folder) dump(dir, prefix string, f func(key, val []byte) bool) error {
 	root, covered := d.root()
 	src := coldSource()
 	e := radix.Edit{ID: 1, Src: src}
-	if _, err := wal.Read(d.fs, dir, covered, func(op *wal.Op) error {
+	if _, err := wal.Read(logOf(d.fs, dir, 0), covered, func(op *wal.Op) error {
 		_, err := perform(&e, &root, op)
 		return err
 	}); err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/assaylab/assay/artrie/internal/image"
-	"github.com/assaylab/assay/artrie/internal/wal"
+	"github.com/assaylab/assay/internal/wal"
 )
 
 // Opening.

@@ -7,7 +7,7 @@ import (
 	"github.com/assaylab/assay/artrie/fsys"
 	"github.com/assaylab/assay/artrie/internal/image"
 	"github.com/assaylab/assay/artrie/internal/radix"
-	"github.com/assaylab/assay/artrie/internal/wal"
+	"github.com/assaylab/assay/internal/wal"
 )
 
 // SalvageReport says what Salvage saved and what it had to leave.
@@ -67,7 +67,7 @@ func (f folder) salvage(dir string, to *Trie, rep *SalvageReport) error {
 			return err
 		}
 	}
-	return wal.Salvage(f.fs, dir, covered, func(op *wal.Op) error {
+	return wal.Salvage(logOf(f.fs, dir, 0), covered, func(op *wal.Op) error {
 		_, err := to.write(&operation{Op: wal.Op{Type: op.Type, Key: op.Key, Val: op.Val}})
 		return err
 	}, lost)

@@ -12,7 +12,7 @@ import (
 	"github.com/assaylab/assay/artrie/fsys"
 	"github.com/assaylab/assay/artrie/internal/image"
 	"github.com/assaylab/assay/artrie/internal/radix"
-	"github.com/assaylab/assay/artrie/internal/wal"
+	"github.com/assaylab/assay/internal/wal"
 )
 
 // version is one state of the tree. Its meaning never changes; in the slot root, a
@@ -150,7 +150,7 @@ func (t *Trie) load() error {
 		t.cold.Store(true)
 	}
 	e := radix.Edit{ID: t.edits.Add(1), Src: &t.edit}
-	t.log, t.rec, err = wal.Open(t.fs, t.dir, t.opt.SegmentBytes, v.lsn, func(op *wal.Op) error {
+	t.log, t.rec, err = wal.Open(logOf(t.fs, t.dir, t.opt.SegmentBytes), v.lsn, func(op *wal.Op) error {
 		_, err := perform(&e, &v.root, op)
 		return err
 	})
@@ -166,10 +166,10 @@ func (t *Trie) load() error {
 
 // perform does one logged operation in an edit.
 func perform(e *radix.Edit, root *radix.Ref, op *wal.Op) (bool, error) {
-	if op.Type == wal.Delete {
+	if op.Type == opDelete {
 		return e.Delete(root, op.Key)
 	}
-	return e.Put(root, op.Key, op.Val, op.Type == wal.Put)
+	return e.Put(root, op.Key, op.Val, op.Type == opPut)
 }
 
 // account adds what a published edit changed.

@@ -32,8 +32,14 @@ func newLocal(c member.Config, o *Options, onChange func()) *local {
 	default:
 		l.fs = vfs.Default
 	}
+	if l.fs != vfs.Default {
+		l.config.SegmentBytes = memorySegment
+	}
 	return l
 }
+
+// memorySegment is the size of the log's files in memory, where a large one saves nothing.
+const memorySegment = 256 << 10
 
 func (l *local) start() error {
 	if l.fs == vfs.Default {

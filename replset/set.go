@@ -117,6 +117,9 @@ func (s *Set) startAll() error {
 	for _, m := range s.members {
 		c.Hosts, c.Peers = append(c.Hosts, m.addr), append(c.Peers, m.peer)
 	}
+	if s.o.Command == nil {
+		c.Hub = link.NewHub()
+	}
 	for i, m := range s.members {
 		c.Index, c.Dir = i, filepath.Join(s.o.Dir, fmt.Sprintf("member%d", i))
 		if s.o.Command != nil {

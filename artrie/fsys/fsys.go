@@ -2,43 +2,31 @@
 // implementation on the real one, and counters. A test or a study passes another
 // implementation to lose power, to fail an operation, or to count. It must never know
 // what the store keeps in its files.
+//
+// The types are those of the module's own fsys, which the log that artrie shares with
+// others is written against.
 package fsys
 
-import (
-	"errors"
-	"io"
-)
+import "github.com/assaylab/assay/internal/fsys"
 
 // ErrLocked is returned by FS.Lock when another holder has the lock.
-var ErrLocked = errors.New("locked by another holder")
+var ErrLocked = fsys.ErrLocked
 
 // FS is a file system. Names are slash paths as the caller made them. Errors
 // for a missing file match io/fs.ErrNotExist.
-type FS interface {
-	MkdirAll(dir string) error
-	// Create makes an empty file, in place of an old one, for reading and writing.
-	Create(name string) (File, error)
-	// Open opens an existing file for reading and writing.
-	Open(name string) (File, error)
-	Rename(old, new string) error
-	Remove(name string) error
-	// List returns the base names in dir, sorted.
-	List(dir string) ([]string, error)
-	// SyncDir makes the names in dir durable: after it no creation, renaming or
-	// removal that came before is lost.
-	SyncDir(dir string) error
-	// Lock takes an exclusive lock that ends with Close or with the process. It
-	// fails at once with ErrLocked when it is held.
-	Lock(name string) (io.Closer, error)
-}
+type FS = fsys.FS
 
 // File is an open file.
-type File interface {
-	io.ReaderAt
-	io.WriterAt
-	io.Closer
-	Size() (int64, error)
-	Truncate(size int64) error
-	// Sync makes the contents and the length durable, not the name.
-	Sync() error
-}
+type File = fsys.File
+
+// Counts are operations since the file system was wrapped. Failed ones count.
+type Counts = fsys.Counts
+
+// Counted is a file system that counts.
+type Counted = fsys.Counted
+
+// OS is the file system of the machine.
+func OS() FS { return fsys.OS() }
+
+// Count wraps a file system.
+func Count(fs FS) *Counted { return fsys.Count(fs) }

@@ -17,6 +17,15 @@ import (
 
 func long() bool { return os.Getenv("ASSAY_LONG") == "1" }
 
+// loss is what a crash takes of what was not synced: all of it, or what is drawn by block
+// and by name.
+func loss(r *rand.Rand) vfs.CrashCloneCfg {
+	if r.IntN(2) == 0 {
+		return vfs.CrashCloneCfg{}
+	}
+	return vfs.CrashCloneCfg{UnsyncedDataPercent: 1 + r.IntN(99), RNG: r}
+}
+
 // stepping calls before each operation that changes the file system.
 func stepping(fs vfs.FS, before func()) vfs.FS {
 	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -32,6 +41,9 @@ func stepping(fs vfs.FS, before func()) vfs.FS {
 // and follows again. From each it must start, know a prefix of the log, and catch
 // up.
 func TestACrashAtAnyDurableStepOfCatchingUp(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
 	c := newClusterOf(t, 3, 16)
 	lead := c.leader()
 	away := c.members[slices.IndexFunc(c.members, func(m *member) bool { return m != lead })]
@@ -47,7 +59,7 @@ func TestACrashAtAnyDurableStepOfCatchingUp(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if armed {
-				crashed = append(crashed, fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{}))
+				crashed = append(crashed, fs.(*vfs.MemFS).CrashClone(loss(r)))
 			}
 		})
 	}
@@ -147,7 +159,7 @@ func TestAPowerFailureOfAllAtAnyDurableStep(t *testing.T) {
 					defer mu.Unlock()
 					taken = &cut{acked: slices.Clone(sofar)}
 					for _, m := range c.members {
-						taken.fs = append(taken.fs, m.fs.CrashClone(vfs.CrashCloneCfg{}))
+						taken.fs = append(taken.fs, m.fs.CrashClone(loss(r)))
 					}
 				})
 			}

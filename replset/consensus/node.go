@@ -11,13 +11,15 @@
 //     own log is on disk, because its own vote for them is counted only after
 //     step 2. (Raft thesis 10.2.1.)
 //  2. New entries and the hard state go to the writer, with the messages that wait
-//     for them. The writer hands them back when they are synced; then the loop
-//     sends the messages: an acknowledgement never leaves before what it
-//     acknowledges is on disk.
+//     for them. The writer sends those when it has synced: an acknowledgement never
+//     leaves before what it acknowledges is on disk.
 //  3. Committed entries that are in this member's own synced log are applied in
 //     order, in one batch with the applied index, unsynced: they can be applied
 //     again from the log.
 //  4. Who waits for them is told.
+//
+// That more is committed followers are told with the next entries, or after a moment if
+// none come: a message of its own costs every member as much as the entries did.
 //
 // The loop never waits for the disk, except to take in a snapshot. It did once,
 // with the sync between steps 1 and 3: whoever waited for an entry then also
@@ -46,6 +48,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
@@ -93,6 +96,8 @@ type Options struct {
 	ID      uint64
 	Members []uint64 // all of the set, this one included
 	DB      *pebble.DB
+	FS      vfs.FS // the file system that DB is in
+	Dir     string // of the log, which is made if it is not there; its parent must be
 	Machine Machine
 	Send    func(to uint64, msg []byte)
 	Now     func() time.Time
@@ -109,9 +114,10 @@ type Options struct {
 	Logger raft.Logger // nil discards
 	// KeepEntries is how many applied entries stay in the log for members that were
 	// away; who was away longer gets a snapshot. The log is cut when it has twice
-	// as many. 0 is 4096.
-	KeepEntries uint64
-	Defect      defect.Defect // planted by tests
+	// as many, or more than 64 MiB. 0 is 4096.
+	KeepEntries  uint64
+	SegmentBytes int64         // of the log's files; 0 is 4 MiB
+	Defect       defect.Defect // planted by tests
 }
 
 // Role is what a member knows of its place.
@@ -147,6 +153,7 @@ type Node struct {
 	lastStamp uint64
 	applied   uint64
 	role      Role
+	held      held
 	patience  patience
 
 	mu     sync.Mutex
@@ -157,7 +164,10 @@ type Node struct {
 // stampHeader is in front of each proposed entry: timestamp, proposer, number.
 const stampHeader = 24
 
-// Start opens the log in o.DB and joins the set.
+// replayBytes is how much is applied in one batch when a member starts.
+const replayBytes = 1 << 20
+
+// Start opens the log, applies what was committed, and joins the set.
 func Start(o Options) (*Node, error) {
 	if o.Logger == nil {
 		o.Logger = discard{}
@@ -165,36 +175,50 @@ func Start(o Options) (*Node, error) {
 	if o.KeepEntries == 0 {
 		o.KeepEntries = 4096
 	}
-	l, err := openLog(o.DB, o.NoSync, o.KeepEntries)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.bootstrap(o.Members); err != nil {
-		return nil, err
-	}
 	n := &Node{
-		o: o, log: l, events: make(chan func(), 1024), stop: make(chan struct{}), done: make(chan struct{}),
-		pending: map[uint64]*Proposal{}, reads: map[uint64]*read{}, applied: l.applied, lastStamp: l.lastStamp,
+		o: o, events: make(chan func(), 1024), stop: make(chan struct{}), done: make(chan struct{}),
+		pending: map[uint64]*Proposal{}, reads: map[uint64]*read{}, held: newHeld(),
 		patience: newPatience(o.ElectionTicks, o.ElectionSpread),
 	}
-	l.snapshot = o.Machine.Snapshot
-	l.late = o.Defect == defect.AckBeforeSync
-	n.raw, err = raft.NewRawNode(&raft.Config{
-		ID: o.ID, ElectionTick: o.ElectionTicks, HeartbeatTick: o.HeartbeatTicks, Storage: l, Applied: l.applied,
-		MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 256, MaxUncommittedEntriesSize: 1 << 28,
-		CheckQuorum: true, PreVote: true, ReadOnlyOption: raft.ReadOnlySafe, AsyncStorageWrites: true,
-		DisableProposalForwarding: true, Logger: o.Logger,
-	})
+	l, err := openLog(&n.o)
 	if err != nil {
 		return nil, err
 	}
+	n.log, n.applied, n.lastStamp = l, l.applied, l.lastStamp
+	l.snapshot = o.Machine.Snapshot
+	if err := n.begin(); err != nil {
+		return nil, errors.Join(err, l.close(true))
+	}
+	n.writer = newWriter(l, n.transmit)
+	go n.loop()
+	return n, nil
+}
+
+// begin brings the state to where the log is known to be committed, and starts raft
+// there.
+func (n *Node) begin() error {
+	o, l := &n.o, n.log
 	n.latest = l.applied
 	if l.applied > 0 {
 		o.Machine.Visible(Entry{Index: l.applied, Timestamp: l.stamp})
 	}
-	n.writer = newWriter(l)
-	go n.loop()
-	return n, nil
+	for n.applied < l.hard.GetCommit() {
+		entries, err := l.Entries(n.applied+1, l.hard.GetCommit()+1, replayBytes)
+		if err == nil {
+			err = n.apply(entries)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var err error
+	n.raw, err = raft.NewRawNode(&raft.Config{
+		ID: o.ID, ElectionTick: o.ElectionTicks, HeartbeatTick: o.HeartbeatTicks, Storage: l, Applied: n.applied,
+		MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 256, MaxUncommittedEntriesSize: 1 << 28,
+		CheckQuorum: true, PreVote: true, ReadOnlyOption: raft.ReadOnlySafe, AsyncStorageWrites: true,
+		DisableProposalForwarding: true, Logger: o.Logger,
+	})
+	return err
 }
 
 // Stop ends the member's loop. It may be called more than once.
@@ -345,6 +369,9 @@ func (n *Node) loop() {
 		n.show()
 	}
 	n.writer.end()
+	if err := n.log.close(n.fail != nil); err != nil && n.fail == nil {
+		n.fail = err
+	}
 	n.abandon()
 }
 
@@ -354,6 +381,7 @@ func (n *Node) loop() {
 func (n *Node) run() (err error) {
 	ticker := time.NewTicker(n.o.Tick)
 	defer ticker.Stop()
+	defer n.held.timer.Stop()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the member cannot go on: %v", p)
@@ -361,7 +389,9 @@ func (n *Node) run() (err error) {
 	}()
 	for {
 		n.flush()
-		if err := n.turn(); err != nil {
+		if err := n.turn(); errors.Is(err, ErrStopped) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 		n.countCopies()
@@ -378,6 +408,8 @@ func (n *Node) run() (err error) {
 			if err := n.durable(w); err != nil {
 				return err
 			}
+		case <-n.held.timer.C:
+			n.held.release(n.transmit)
 		}
 		// Whatever else has arrived belongs to the same turn.
 		for more := true; more; {
@@ -401,7 +433,7 @@ func (n *Node) tick() error {
 		_ = n.raw.Campaign()
 	}
 	if n.o.Defect == defect.AckBeforeSync {
-		return n.o.DB.Set([]byte("m\x00late"), nil, pebble.Sync)
+		return n.log.wal.Sync()
 	}
 	return nil
 }
@@ -452,15 +484,21 @@ func (n *Node) turn() error {
 }
 
 func (n *Node) send(m *pb.Message) {
-	b, err := proto.Marshal(m)
-	if err != nil {
+	if n.held.holds(m) {
 		return
 	}
-	n.o.Send(m.GetTo(), b)
+	n.transmit(m)
 	if m.GetType() == pb.MsgSnap {
 		// Whether it arrived shows in the follower's next answer; raft only has to
 		// stop waiting for a report.
 		n.raw.ReportSnapshot(m.GetTo(), raft.SnapshotFinish)
+	}
+}
+
+// transmit may be called by the writer too.
+func (n *Node) transmit(m *pb.Message) {
+	if b, err := proto.Marshal(m); err == nil {
+		n.o.Send(m.GetTo(), b)
 	}
 }
 
@@ -585,7 +623,21 @@ func (n *Node) apply(entries []*pb.Entry) error {
 		n.show()
 	}
 	n.release()
-	return n.log.compact(n.applied)
+	return n.log.compact(n.needed)
+}
+
+// needed is the last entry that all followers have which are not away.
+func (n *Node) needed() uint64 {
+	index := n.applied
+	if n.raw == nil || n.role.Leader != n.o.ID {
+		return index
+	}
+	for id, pr := range n.raw.Status().Progress {
+		if id != n.o.ID && pr.RecentActive {
+			index = min(index, pr.Match)
+		}
+	}
+	return index
 }
 
 // readStates moves confirmed reads on to wait for their index.

@@ -181,13 +181,13 @@ func (c *cluster) open(m *member, ids []uint64, send func(uint64, []byte)) {
 	if m.wrap != nil {
 		fs = m.wrap(fs)
 	}
-	db, err := pebble.Open("db", &pebble.Options{FS: fs, Logger: quiet{}})
+	db, err := pebble.Open("data/state", &pebble.Options{FS: fs, Logger: quiet{}, DisableWAL: true})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	m.db, m.machine = db, &counter{db: db}
 	m.node, err = Start(Options{
-		ID: m.id, Members: ids, DB: db, Machine: m.machine, Send: send, Now: time.Now,
+		ID: m.id, Members: ids, DB: db, FS: fs, Dir: "data/log", SegmentBytes: 8 << 10, Machine: m.machine, Send: send, Now: time.Now,
 		Tick: 10 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 1, KeepEntries: c.keep,
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"go.etcd.io/raft/v3"
@@ -13,12 +14,13 @@ import (
 // meanwhile shares the next sync: group commit without a timer.
 //
 // Raft hands out writes in order, and each with the messages that must wait for it.
-// The writer keeps the order, writes all that is there in one batch, syncs what must
-// be, and hands the writes back to the loop, which sends what
-// waited (etcd raft calls this AsyncStorageWrites).
+// The writer keeps the order, writes all that is there in one batch, syncs it, sends
+// other members what waited for that, and hands the writes back to the loop, which
+// tells raft (etcd raft calls this AsyncStorageWrites).
 type writer struct {
 	log     *log
-	written chan written // taken by the loop only
+	send    func(*pb.Message) // to another member
+	written chan written      // taken by the loop only
 
 	mu    sync.Mutex
 	queue []*pb.Message
@@ -30,11 +32,12 @@ type writer struct {
 // written are writes that are as durable as they must be, or why they are not.
 type written struct {
 	messages []*pb.Message
+	numbers  []uint64 // of the records of their first entries
 	err      error
 }
 
-func newWriter(l *log) *writer {
-	w := &writer{log: l, written: make(chan written), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+func newWriter(l *log, send func(*pb.Message)) *writer {
+	w := &writer{log: l, send: send, written: make(chan written), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -65,7 +68,7 @@ func (w *writer) run() {
 		if len(messages) == 0 {
 			continue
 		}
-		out := written{messages: messages, err: w.write(messages)}
+		out := w.write(messages)
 		select {
 		case w.written <- out:
 		case <-w.stop:
@@ -77,15 +80,21 @@ func (w *writer) run() {
 	}
 }
 
-// write turns what the database panics with, such as a disk that fails, into an
-// error.
-func (w *writer) write(messages []*pb.Message) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the log cannot be written: %v", p)
-		}
-	}()
-	return w.log.append(messages)
+func (w *writer) write(messages []*pb.Message) written {
+	out := written{messages: messages}
+	if out.numbers, out.err = w.log.append(messages); out.err != nil {
+		return out
+	}
+	for _, m := range messages {
+		m.Responses = slices.DeleteFunc(m.GetResponses(), func(r *pb.Message) bool {
+			if r.GetTo() == w.log.o.ID {
+				return false
+			}
+			w.send(r)
+			return true
+		})
+	}
+	return out
 }
 
 // end stops the writer. What it has not written is lost, as in a crash.
@@ -98,8 +107,7 @@ func (w *writer) end() {
 // work on, so that it waits for the writer and is taken in here.
 func (n *Node) persist(m *pb.Message) error {
 	if raft.IsEmptySnap(m.GetSnapshot()) {
-		n.write(m)
-		return nil
+		return n.write(m)
 	}
 	for n.writing > 0 {
 		if err := n.durable(<-n.writer.written); err != nil {
@@ -110,16 +118,22 @@ func (n *Node) persist(m *pb.Message) error {
 		return err
 	}
 	m.Snapshot = nil
-	n.write(m)
-	return nil
+	return n.write(m)
 }
 
-func (n *Node) write(m *pb.Message) {
+// write hands a write to the writer, unless nothing waits for the disk: neither this one
+// nor one before it.
+func (n *Node) write(m *pb.Message) error {
+	if n.writing == 0 && !mustSync(m, n.log.hard) {
+		n.log.note(m)
+		return n.complete(m, 0)
+	}
 	n.writing++
 	if len(m.GetEntries()) > 0 {
 		n.syncing++
 	}
 	n.writer.put(m)
+	return nil
 }
 
 // durable takes note of writes that have been synced, and sends what waited for
@@ -129,15 +143,23 @@ func (n *Node) durable(w written) error {
 		return fmt.Errorf("writing the log: %w", w.err)
 	}
 	n.writing -= len(w.messages)
-	for _, m := range w.messages {
+	for i, m := range w.messages {
 		if len(m.GetEntries()) > 0 {
 			n.syncing--
 		}
-		if err := n.log.mirror(m); err != nil {
+		if err := n.complete(m, w.numbers[i]); err != nil {
 			return err
 		}
-		n.deliver(m.GetResponses())
 	}
+	return nil
+}
+
+// complete is for a write that is as durable as it must be.
+func (n *Node) complete(m *pb.Message, number uint64) error {
+	if err := n.log.mirror(m, number); err != nil {
+		return err
+	}
+	n.deliver(m.GetResponses())
 	return nil
 }
 
@@ -162,7 +184,7 @@ func (n *Node) restore(s *pb.Snapshot, hs *pb.HardState) error {
 		return fmt.Errorf("restoring from a snapshot: %w", err)
 	}
 	n.lastStamp = max(n.lastStamp, stamp)
-	if err := n.log.reset(b, s, hs, stamp); err != nil {
+	if err := n.log.reset(b, s, hs, stamp, n.stop); err != nil {
 		return err
 	}
 	n.applied = s.GetMetadata().GetIndex()
@@ -170,5 +192,5 @@ func (n *Node) restore(s *pb.Snapshot, hs *pb.HardState) error {
 	n.mu.Lock()
 	n.latest = n.applied
 	n.mu.Unlock()
-	return nil
+	return n.log.reclaimer.begin(n.log)
 }

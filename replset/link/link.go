@@ -1,5 +1,6 @@
-// Package link carries messages between the members of a set over loopback
-// TCP, and can be told to lose or delay them, one direction at a time.
+// Package link carries messages between the members of a set, over loopback
+// TCP or within one process, and can be told to lose or delay them, one direction at a
+// time.
 //
 // It carries opaque bytes and promises what a network promises: nothing. A
 // message arrives once, late, or not at all; two messages of one direction
@@ -40,6 +41,7 @@ type Node struct {
 	token    Token
 	listener net.Listener
 	receive  func(from uint64, msg []byte)
+	hub      *Hub // nil: other members are reached over TCP
 
 	mu     sync.Mutex
 	peers  map[uint64]*peer
@@ -181,6 +183,10 @@ func (n *Node) send(id uint64, p *peer) {
 			return
 		}
 		if n.fault(id).Cut {
+			continue
+		}
+		if n.hub != nil {
+			n.hand(p, now.msg)
 			continue
 		}
 		if conn == nil {
@@ -369,6 +375,9 @@ func (n *Node) Close() error {
 	}
 	n.closed = true
 	n.cancel()
+	if n.hub != nil {
+		n.hub.leave(n)
+	}
 	err := n.listener.Close()
 	for c := range n.conns {
 		c.Close()

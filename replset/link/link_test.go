@@ -14,8 +14,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 20 * time.Second
 
+// both runs a test of nodes that speak over TCP, and of nodes in one process.
+func both(t *testing.T, test func(t *testing.T, h *Hub)) {
+	t.Run("tcp", func(t *testing.T) { test(t, nil) })
+	t.Run("hub", func(t *testing.T) { test(t, NewHub()) })
+}
+
 // pair is two nodes and what the second has received.
-func pair(t *testing.T) (a, b *Node, got chan string) {
+func pair(t *testing.T, h *Hub) (a, b *Node, got chan string) {
 	t.Helper()
 	got = make(chan string, 100)
 	token := NewToken()
@@ -25,6 +31,9 @@ func pair(t *testing.T) (a, b *Node, got chan string) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { n.Close() })
+		if h != nil {
+			n.Join(h)
+		}
 		return n
 	}
 	a = open(1, func(uint64, []byte) {})
@@ -55,10 +64,12 @@ func nothing(t *testing.T, got chan string) {
 	}
 }
 
-func TestAPauseHoldsWhatGoesOutAndWhatComesIn(t *testing.T) {
+func TestAPauseHoldsWhatGoesOutAndWhatComesIn(t *testing.T) { both(t, testPause) }
+
+func testPause(t *testing.T, h *Hub) {
 	for _, who := range []string{"sender", "receiver"} {
 		t.Run(who, func(t *testing.T) {
-			a, b, got := pair(t)
+			a, b, got := pair(t, h)
 			a.Send(2, []byte("before"))
 			expect(t, got, "before")
 			n := a
@@ -74,8 +85,14 @@ func TestAPauseHoldsWhatGoesOutAndWhatComesIn(t *testing.T) {
 	}
 }
 
-func TestACutLosesAndHealsInOneDirection(t *testing.T) {
-	a, _, got := pair(t)
+func TestACutLosesAndHealsInOneDirection(t *testing.T) { both(t, testCut) }
+
+func testCut(t *testing.T, h *Hub) {
+	a, b, got := pair(t, h)
+	b.SetDeaf(1, true)
+	a.Send(2, []byte("not heard"))
+	nothing(t, got)
+	b.SetDeaf(1, false)
 	a.SetFault(2, Fault{Cut: true})
 	a.Send(2, []byte("lost"))
 	nothing(t, got)
@@ -224,8 +241,33 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-func TestADelayHoldsMessagesUpOnceEach(t *testing.T) {
-	a, _, got := pair(t)
+// A node that is gone, or is paused for ever, keeps nobody from closing.
+func TestANodeClosesWhateverTheOtherDoes(t *testing.T) {
+	both(t, func(t *testing.T, h *Hub) {
+		a, b, got := pair(t, h)
+		b.Pause(true)
+		a.Send(2, []byte("to a paused one"))
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		b.Pause(false)
+		a, b, got = pair(t, h)
+		a.Send(2, []byte("hello"))
+		expect(t, got, "hello")
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		for range 3 {
+			a.Send(2, []byte("to one that is gone"))
+		}
+		nothing(t, got)
+	})
+}
+
+func TestADelayHoldsMessagesUpOnceEach(t *testing.T) { both(t, testDelay) }
+
+func testDelay(t *testing.T, h *Hub) {
+	a, _, got := pair(t, h)
 	const n = 100
 	// One after the other they would take 50 s.
 	a.SetFault(2, Fault{Delay: 500 * time.Millisecond})

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -26,8 +25,8 @@ import (
 
 // # When the disk is full
 //
-// pebble cannot go on when a write of its log or its manifest fails: what was
-// acknowledged is on disk, and what comes next cannot be. So the limit is drawn
+// A member cannot go on when a write of its log fails, or of a table of its state: what
+// was acknowledged is on disk, and what comes next cannot be. So the limit is drawn
 // before: a member that has less than diskReserve left takes no writes (14031) and
 // answers reads; the reserve is for what is under way, for the log of the agreement
 // and for moving what is in memory to disk. When space is free again it takes writes
@@ -44,6 +43,9 @@ const (
 	// One entry is written to the log, and to a table when that fills; and the other
 	// members are often on the same disk.
 	diskCopies = 3
+	// retryStorage is how long pebble is kept from trying again what has ended the
+	// member's part already.
+	retryStorage = 100 * time.Millisecond
 )
 
 // space is what is left on the member's disk.
@@ -117,6 +119,25 @@ func calledBy(part string) bool {
 	}
 }
 
+// background is told of what failed in pebble's own goroutines: to move what is in
+// memory to disk, mostly. pebble would try again at once and for ever, with its mutex
+// held meanwhile.
+func (f *fatal) background(err error) {
+	f.mu.Lock()
+	again := f.reason != nil
+	if !again {
+		f.reason = fmt.Errorf("its storage: %w", err)
+	}
+	stop := f.stop
+	f.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	if again {
+		time.Sleep(retryStorage)
+	}
+}
+
 func (f *fatal) err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +150,34 @@ func (f *fatal) onFatal(stop func()) {
 	f.stop = stop
 }
 
-// openDB opens the member's data, which it reads through before: a part that was
+// What a member's folder holds: the state, in pebble, and the log, see package
+// consensus. An earlier version had both in pebble, in the folder itself.
+const (
+	stateFolder = "state"
+	logFolder   = "log"
+)
+
+// checkLayout refuses the folder of an earlier version, which would be taken for an empty
+// one: a member that forgets its votes may elect a second primary.
+func checkLayout(dir string, fs vfs.FS) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil // there is nothing yet, or opening says what is wrong
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "MANIFEST-") {
+			return fmt.Errorf("its data in %s is of an earlier version, which kept its log elsewhere; read it with that version, or choose an empty folder", dir)
+		}
+	}
+	return nil
+}
+
+// memtables is how many tables may wait in memory to be moved to disk before writes wait.
+// A disk that takes none would let them wait for ever: before that the member must have
+// noticed.
+const memtables = 8
+
+// openDB opens the member's state, which it reads through before: a part that was
 // damaged is found now, and not by the first who asks for it.
 func openDB(dir string, fs vfs.FS, logger *fatal) (*pebble.DB, error) {
 	fail := func(err error) (*pebble.DB, error) {
@@ -138,13 +186,17 @@ func openDB(dir string, fs vfs.FS, logger *fatal) (*pebble.DB, error) {
 	cache := pebble.NewCache(16 << 20)
 	defer cache.Unref()
 	o := &pebble.Options{
-		Logger: logger, Cache: cache, MemTableSize: 8 << 20, FS: fs,
-		// With the offsets of syncs in its log, damage in the middle of it is told from
-		// an end that a crash has torn off, which is no damage.
+		Logger: logger, Cache: cache, MemTableSize: 8 << 20, MemTableStopWritesThreshold: memtables, FS: fs,
+		EventListener:      &pebble.EventListener{BackgroundError: logger.background},
 		FormatMajorVersion: pebble.FormatWALSyncChunks,
+		// What a crash takes is made again from the agreement's log.
+		DisableWAL: true,
 	}
 	damaged, err := verifyFiles(dir, fs, o)
 	if err != nil {
+		return fail(err)
+	}
+	if err := apart(func() error { return inUse(dir, o, damaged) }); err != nil {
 		return fail(err)
 	}
 	var db *pebble.DB
@@ -152,18 +204,10 @@ func openDB(dir string, fs vfs.FS, logger *fatal) (*pebble.DB, error) {
 		db, err = pebble.Open(dir, o)
 		return err
 	})
-	if err == nil {
-		err = inUse(db, damaged)
-		if err != nil {
-			return fail(errors.Join(err, db.Close()))
-		}
-	}
 	if reason := logger.err(); err == nil && reason != nil {
 		err = reason
 	}
 	switch {
-	case errors.Is(err, record.ErrInvalidChunk):
-		return fail(fmt.Errorf("the log %s: %w", files(dir, fs, ".log"), err))
 	case errors.Is(err, pebble.ErrCorruption):
 		return fail(err)
 	case err != nil:
@@ -197,11 +241,19 @@ func files(dir string, fs vfs.FS, part string) string {
 
 // inUse is the error of a damaged table that the data consists of. One that it does not
 // was being written when the process was killed: no manifest names it, what it was to
-// hold is in the log still, and pebble removes it.
-func inUse(db *pebble.DB, damaged map[string]error) error {
+// hold is in the log still, and pebble removes it. It asks a database that is open for
+// reading, since another one begins at once to merge tables, and would come to no end.
+func inUse(dir string, o *pebble.Options, damaged map[string]error) error {
 	if len(damaged) == 0 {
 		return nil
 	}
+	o = o.Clone()
+	o.ReadOnly = true
+	db, err := pebble.Open(dir, o)
+	if err != nil {
+		return nil // as opening it for writing will say
+	}
+	defer db.Close()
 	levels, err := db.SSTables()
 	if err != nil {
 		return err
@@ -218,9 +270,7 @@ func inUse(db *pebble.DB, damaged map[string]error) error {
 
 // verifyFiles compares the checksums of all blocks of all tables, of which it returns
 // those that are damaged, by name, and of all records of the manifests. pebble takes a record of a manifest that is damaged for the end that a
-// crash has torn off, and would go on without the tables that come after it. The
-// write-ahead log is pebble's, which tells the two apart by the offset of the last sync
-// that each chunk carries: not, therefore, in the last block or two of 32 KiB.
+// crash has torn off, and would go on without the tables that come after it.
 func verifyFiles(dir string, fs vfs.FS, o *pebble.Options) (damaged map[string]error, err error) {
 	names, err := fs.List(dir)
 	if err != nil {

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func freeAddress(t *testing.T) string {
 func config(t *testing.T, dir string) Config {
 	return Config{
 		Name: "rs0", Hosts: []string{freeAddress(t)}, Peers: []string{freeAddress(t)}, Token: link.NewToken(), Dir: dir,
-		Tick: 15 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 1,
+		Tick: 15 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 1, SegmentBytes: 256 << 10,
 	}
 }
 
@@ -213,13 +214,13 @@ func TestAWriteThatFailsLosesNothingAcknowledged(t *testing.T) {
 	must(t, err)
 }
 
-// fill makes a store with tables, a log and a manifest.
+// fill makes a state with tables and a manifest, and a log.
 func fill(t *testing.T, c Config) {
 	for round := range 3 {
 		m, client := alone(t, c, vfs.Default)
 		var docs []any
 		for i := range 50 {
-			docs = append(docs, bson.M{"_id": fmt.Sprint(round, "-", i), "text": strings.Repeat(fmt.Sprint(i), 200)})
+			docs = append(docs, bson.M{"_id": fmt.Sprint(round, "-", i), "text": strings.Repeat(fmt.Sprint(i), 4000)})
 		}
 		_, err := client.Database("db").Collection("c").InsertMany(within(t), docs)
 		must(t, err)
@@ -236,27 +237,29 @@ func TestADamagedStoreIsRefused(t *testing.T) {
 	c := config(t, filepath.Join(t.TempDir(), "data"))
 	must(t, os.Mkdir(c.Dir, 0o755))
 	fill(t, c)
-	files, err := os.ReadDir(c.Dir)
-	must(t, err)
+	files := allFiles(t, c.Dir)
 	tried := map[string]int{}
-	for _, f := range files {
-		name := f.Name()
+	for _, path := range files {
+		name := filepath.Base(path)
 		kind := filepath.Ext(name)
-		if strings.HasPrefix(name, "MANIFEST") {
-			kind = "MANIFEST"
+		for _, prefix := range []string{"MANIFEST", "log"} {
+			if strings.HasPrefix(name, prefix) {
+				kind = prefix
+			}
 		}
-		if kind != ".sst" && kind != ".log" && kind != "MANIFEST" {
+		if kind != ".sst" && kind != "log" && kind != "MANIFEST" {
 			continue
 		}
-		path := filepath.Join(c.Dir, name)
 		sound, err := os.ReadFile(path)
 		must(t, err)
-		if len(sound) == 0 {
-			continue
-		}
-		places := []int{len(sound) * 3 / 10, len(sound) / 2, len(sound) * 7 / 10}
-		if kind == ".log" { // whose end cannot be told from one that a crash has torn off
-			places = []int{len(sound) / 5, len(sound) * 2 / 5}
+		used := len(bytes.TrimRight(sound, "\x00"))
+		places := []int{used * 3 / 10, used / 2, used * 7 / 10}
+		if kind == "log" {
+			if used < 1<<10 {
+				continue // nothing but its head and an end
+			}
+			// In the head, and in the last record before the end.
+			places = append(places, 3, 30, 70, used-34)
 		}
 		if kind == "MANIFEST" { // which is short, and everything hangs on it
 			places = nil
@@ -283,11 +286,98 @@ func TestADamagedStoreIsRefused(t *testing.T) {
 			tried[kind]++
 		}
 	}
-	if len(tried) < 3 {
+	if tried[".sst"] == 0 || tried["log"] < 7 || tried["MANIFEST"] == 0 {
 		t.Errorf("only %v were damaged; this shows too little", tried)
 	}
 	m, _ := alone(t, c, vfs.Default)
 	must(t, m.Close())
+}
+
+func allFiles(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			paths = append(paths, path)
+		}
+		return err
+	}))
+	return paths
+}
+
+// A folder that misses a part, or has that of another member or of an earlier version, is
+// no empty one: a member that forgets its votes may elect a second primary.
+func TestAFolderThatIsNotWholeIsRefused(t *testing.T) {
+	c := config(t, filepath.Join(t.TempDir(), "data"))
+	must(t, os.Mkdir(c.Dir, 0o755))
+	fill(t, c)
+	for what, change := range map[string]func(dir string) error{
+		"log":   func(dir string) error { return os.RemoveAll(filepath.Join(dir, logFolder)) },
+		"state": func(dir string) error { return os.RemoveAll(filepath.Join(dir, stateFolder)) },
+		"earlier version": func(dir string) error {
+			return os.Rename(filepath.Join(dir, stateFolder, manifestOf(t, dir)), filepath.Join(dir, manifestOf(t, dir)))
+		},
+	} {
+		part := c
+		part.Dir = copyOf(t, c.Dir)
+		must(t, change(part.Dir))
+		m, err := Start(part, vfs.Default, func() {})
+		if err == nil {
+			_ = m.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), part.Dir) {
+			t.Errorf("without its %s a member gave %v", what, err)
+		}
+	}
+}
+
+func manifestOf(t *testing.T, dir string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, stateFolder, "MANIFEST-*"))
+	must(t, err)
+	if len(found) == 0 {
+		t.Fatal("there is no manifest")
+	}
+	return filepath.Base(found[0])
+}
+
+// The log has its room beforehand, so that the state may be what a full disk refuses first.
+func TestAStateThatCannotBeWrittenEndsTheMembersPart(t *testing.T) {
+	var full atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full.Load() && strings.Contains(op.Path, stateFolder) && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose {
+			return &os.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+		}
+		return nil
+	}))
+	c := config(t, "data")
+	m, client := alone(t, c, fs)
+	ctx := within(t)
+	col := client.Database("db").Collection("c")
+	_, err := col.InsertOne(ctx, bson.M{"_id": "first"})
+	must(t, err)
+	full.Store(true)
+	acknowledged := 0
+	var failed error
+	for i := 0; failed == nil && i < 10_000; i++ {
+		if _, failed = col.InsertOne(ctx, bson.M{"_id": i, "text": strings.Repeat("x", 10_000)}); failed == nil {
+			acknowledged++
+		}
+	}
+	until(t, "the member's end", func() bool { return m.Err() != nil })
+	if !errors.Is(m.Err(), syscall.ENOSPC) {
+		t.Errorf("the member has failed with %v", m.Err())
+	}
+	n, err := col.CountDocuments(ctx, bson.M{})
+	if err != nil || n < int64(acknowledged) {
+		t.Errorf("a member that takes no writes any more reads %d documents, %v", n, err)
+	}
+	must(t, m.Close())
+	full.Store(false)
+	_, client = alone(t, c, fs)
+	n, err = client.Database("db").Collection("c").CountDocuments(ctx, bson.M{})
+	if err != nil || n < int64(acknowledged)+1 {
+		t.Errorf("after a restart there are %d documents, %v; %d were acknowledged", n, err, acknowledged+1)
+	}
 }
 
 func copyOf(t *testing.T, dir string) string {
@@ -303,14 +393,14 @@ func TestATableThatAKillCutOffIsNoDamage(t *testing.T) {
 	c := config(t, filepath.Join(t.TempDir(), "data"))
 	must(t, os.Mkdir(c.Dir, 0o755))
 	fill(t, c)
-	tables, err := filepath.Glob(filepath.Join(c.Dir, "*.sst"))
+	tables, err := filepath.Glob(filepath.Join(c.Dir, stateFolder, "*.sst"))
 	must(t, err)
 	if len(tables) == 0 {
 		t.Fatal("there is no table")
 	}
 	b, err := os.ReadFile(tables[0])
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(c.Dir, "000999.sst"), b[:len(b)/2], 0o644))
+	must(t, os.WriteFile(filepath.Join(c.Dir, stateFolder, "000999.sst"), b[:len(b)/2], 0o644))
 	_, client := alone(t, c, vfs.Default)
 	n, err := client.Database("db").Collection("c").CountDocuments(within(t), bson.M{})
 	if err != nil || n != 153 {

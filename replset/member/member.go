@@ -36,12 +36,14 @@ type Config struct {
 
 	Tick                          time.Duration // raft's unit of time
 	ElectionTicks, HeartbeatTicks int
-	ElectionSpread                int           // see consensus.Options
+	ElectionSpread                int // see consensus.Options
 	NoSync                        bool
 	KeepEntries                   uint64        // see consensus.Options
+	SegmentBytes                  int64         // likewise
 	Defect                        defect.Defect // planted by tests
 	Server                        server.Options
 
+	Hub       *link.Hub   `json:"-"` // of members in one process; nil: they are in several
 	TLS       *tls.Config `json:"-"` // for clients
 	PackedTLS *PackedTLS  // the same, where TLS could not be sent
 
@@ -93,7 +95,13 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	if m.link, err = link.Listen(c.id(), c.Token, c.Peers[c.Index], m.inbox.receive); err != nil {
 		return nil, err
 	}
-	if m.db, err = openDB(c.Dir, fs, &m.fatal); err != nil {
+	if c.Hub != nil {
+		m.link.Join(c.Hub)
+	}
+	if err := checkLayout(c.Dir, fs); err != nil {
+		return nil, err
+	}
+	if m.db, err = openDB(fs.PathJoin(c.Dir, stateFolder), fs, &m.fatal); err != nil {
 		return nil, err
 	}
 	st, err := store.New(m.db, 0)
@@ -108,10 +116,10 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 		m.link.Connect(ids[i], peer)
 	}
 	m.node, err = consensus.Start(consensus.Options{
-		ID: c.id(), Members: ids, DB: m.db, Machine: &machine{store: st, server: m.server}, Send: m.link.Send, Now: time.Now,
+		ID: c.id(), Members: ids, DB: m.db, FS: fs, Dir: fs.PathJoin(c.Dir, logFolder), Machine: &machine{store: st, server: m.server}, Send: m.link.Send, Now: time.Now,
 		OnRole: m.onRole,
 		Tick:   c.Tick, ElectionTicks: c.ElectionTicks, HeartbeatTicks: c.HeartbeatTicks, ElectionSpread: c.ElectionSpread, NoSync: c.NoSync,
-		KeepEntries: c.KeepEntries, Defect: c.Defect,
+		KeepEntries: c.KeepEntries, SegmentBytes: c.SegmentBytes, Defect: c.Defect,
 	})
 	if err != nil {
 		return nil, err
@@ -158,6 +166,9 @@ func (m *Member) Role() server.Role { return m.server.Role() }
 func (m *Member) Err() error {
 	if err := m.fatal.err(); err != nil {
 		return err
+	}
+	if m.node == nil {
+		return nil // it did not get that far
 	}
 	return m.node.Err()
 }

@@ -72,6 +72,7 @@ type Store struct {
 	next      *Catalogue // built by Apply, shown by Visible
 	doomed    sync.Map   // when the collection of a number was dropped last, or is about to be
 	visible   atomic.Uint64
+	recent    recent
 
 	mu      sync.Mutex
 	pins    map[*Pin]uint64
@@ -112,7 +113,9 @@ func (s *Store) Stamp() uint64 { return s.visible.Load() }
 // the batch was committed and Visible was called.
 func (s *Store) Apply(b *pebble.Batch, stamp uint64, e *Effects) error {
 	for _, c := range e.Changes {
-		key := versionKey(documentPrefix(c.Collection, c.Key), stamp)
+		prefix := documentPrefix(c.Collection, c.Key)
+		s.recent.stage(prefix, c.Document, stamp)
+		key := versionKey(prefix, stamp)
 		if c.Document == nil {
 			if err := b.Set(key, []byte{gone}, nil); err != nil {
 				return err
@@ -197,6 +200,7 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 			return err
 		}
 		next.drop(id, stamp)
+		s.recent.stageAll()
 	}
 	if next.used != s.next.used {
 		// A collection that is dropped leaves no other trace, and its number must not
@@ -211,6 +215,7 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 
 // Visible says that everything up to the timestamp has been committed.
 func (s *Store) Visible(stamp uint64) {
+	s.recent.publish()
 	if s.visible.Load() == 0 {
 		// What had which name before this process began is not known.
 		s.next = s.next.clone()
@@ -258,6 +263,9 @@ func splitVersion(key []byte) (prefix []byte, stamp uint64) {
 // written tells when it was removed, 0 if never there.
 func (s *Store) Get(collection uint32, key []byte, at uint64) (doc bsoncore.Document, written uint64, err error) {
 	prefix := documentPrefix(collection, key)
+	if doc, written, ok := s.recent.get(prefix, at); ok {
+		return doc, written, nil
+	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: versionKey(bytes.Clone(prefix), at), UpperBound: versionKey(bytes.Clone(prefix), 0)})
 	if err != nil {
 		return nil, 0, err
@@ -512,6 +520,7 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 		}
 	}
 	s.next = next
+	s.recent.stageAll()
 	s.mu.Lock()
 	s.trash = nil
 	// What the other member had swept is not known; nothing older is promised.

@@ -7,11 +7,12 @@ import (
 	"path"
 	"strings"
 
-	"github.com/assaylab/assay/artrie/fsys"
+	"github.com/assaylab/assay/internal/fsys"
 )
 
 // Recovered says what Open found.
 type Recovered struct {
+	None     bool   // there was no log, and one was begun
 	Replayed int    // operations handed to apply
 	Cut      bool   // a torn tail was cut
 	CutFile  string // where, and at which offset
@@ -21,13 +22,16 @@ type Recovered struct {
 // Open reads the log in dir and gives the operations after covered to apply, in order, then
 // makes everything durable that it has read and is ready to append. Damage to
 // what was acknowledged is a *DamageError.
-func Open(fs fsys.FS, dir string, segBytes int64, covered uint64, apply func(*Op) error) (*Log, Recovered, error) {
-	l := &Log{fs: fs, dir: dir, segBytes: segBytes}
+func Open(c Config, covered uint64, apply func(*Op) error) (*Log, Recovered, error) {
+	l := &Log{c: c}
 	var rec Recovered
-	if err := clean(fs, dir); err != nil {
+	if len(c.Magic) != magicSize {
+		return nil, rec, fmt.Errorf("the magic %q has %d bytes, not %d", c.Magic, len(c.Magic), magicSize)
+	}
+	if err := clean(c.FS, c.Dir); err != nil {
 		return nil, rec, err
 	}
-	segs, err := list(fs, dir)
+	segs, err := list(c.FS, c.Dir)
 	if err != nil {
 		return nil, rec, err
 	}
@@ -35,11 +39,12 @@ func Open(fs fsys.FS, dir string, segBytes int64, covered uint64, apply func(*Op
 		closeAll(segs)
 		return nil, rec, err
 	}
-	r := reader{dir: dir, covered: covered, apply: apply}
+	r := reader{c: &c, covered: covered, apply: apply}
 	if err := r.read(segs); err != nil {
 		return fail(err)
 	}
 	rec = r.rec
+	rec.None = r.started == 0
 	l.last = r.last
 	for _, s := range segs[:r.first] {
 		s.last = covered
@@ -96,7 +101,7 @@ func (l *Log) resume(segs []*segment, r *reader) error {
 	if l.cur != nil {
 		return nil
 	}
-	l.prepareNext(id, l.segBytes)
+	l.prepareNext(id, l.c.firstBytes())
 	p := <-l.next
 	l.next = nil
 	if p.err != nil {
@@ -145,13 +150,13 @@ func list(fs fsys.FS, dir string) (segs []*segment, err error) {
 }
 
 // Read is Open for a reader: it changes nothing.
-func Read(fs fsys.FS, dir string, covered uint64, apply func(*Op) error) (last uint64, err error) {
-	segs, err := list(fs, dir)
+func Read(c Config, covered uint64, apply func(*Op) error) (last uint64, err error) {
+	segs, err := list(c.FS, c.Dir)
 	if err != nil {
 		return 0, err
 	}
 	defer closeAll(segs)
-	r := reader{dir: dir, covered: covered, apply: apply}
+	r := reader{c: &c, covered: covered, apply: apply}
 	err = r.read(segs)
 	return r.last, err
 }
@@ -165,8 +170,8 @@ func closeAll(segs []*segment) {
 
 // Salvage gives every valid operation after covered to apply, in order of
 // number, and what it had to skip to lost. It changes nothing.
-func Salvage(fs fsys.FS, dir string, covered uint64, apply func(*Op) error, lost func(error)) error {
-	segs, err := list(fs, dir)
+func Salvage(c Config, covered uint64, apply func(*Op) error, lost func(error)) error {
+	segs, err := list(c.FS, c.Dir)
 	if err != nil {
 		return err
 	}
@@ -179,7 +184,7 @@ func Salvage(fs fsys.FS, dir string, covered uint64, apply func(*Op) error, lost
 			continue
 		}
 		// Damage of the header does not make the records unreadable.
-		if err := (&reader{dir: dir}).head(s, b); err != nil {
+		if err := (&reader{c: &c}).head(s, b); err != nil {
 			lost(err)
 		}
 		for off := int64(segmentHead); off < int64(len(b)); {
@@ -195,7 +200,7 @@ func Salvage(fs fsys.FS, dir string, covered uint64, apply func(*Op) error, lost
 				before--
 			}
 			if before > last {
-				lost(&DamageError{File: path.Join(dir, segmentName(s.id)), Offset: off, First: last + 1, Last: before, Reason: "records before this one are missing"})
+				lost(&DamageError{File: path.Join(c.Dir, segmentName(s.id)), Offset: off, First: last + 1, Last: before, Reason: "records before this one are missing"})
 				last = before
 			}
 			if off += p.size; mark || p.op.LSN <= last {
@@ -212,7 +217,7 @@ func Salvage(fs fsys.FS, dir string, covered uint64, apply func(*Op) error, lost
 
 // reader goes through the segments once.
 type reader struct {
-	dir     string
+	c       *Config
 	covered uint64
 	apply   func(*Op) error
 
@@ -229,7 +234,7 @@ func (r *reader) damage(s *segment, off int64, first, last uint64, reason string
 	if last < first {
 		first, last = 0, 0
 	}
-	return &DamageError{File: path.Join(r.dir, segmentName(s.id)), Offset: off, First: first, Last: last, Reason: reason}
+	return &DamageError{File: path.Join(r.c.Dir, segmentName(s.id)), Offset: off, First: first, Last: last, Reason: reason}
 }
 
 // skip finds the first segment that is needed: the last one that starts at or
@@ -243,7 +248,7 @@ func (r *reader) skip(segs []*segment) error {
 		} else if err != nil {
 			return fmt.Errorf("read %s: %w", segmentName(s.id), err)
 		}
-		if id, size, err := parseHeader(b); err != nil || id != s.id {
+		if id, size, err := parseHeader(r.c.Magic, b); err != nil || id != s.id {
 			continue
 		} else if p, ok := parse(b[segmentHead:], s.id); ok && p.op.Type == typeStart && p.op.LSN <= r.covered {
 			r.first, s.size = i, size
@@ -301,7 +306,7 @@ func (r *reader) read(all []*segment) error {
 	}
 	if r.started == 0 {
 		if r.last = r.covered; r.covered > 0 {
-			return &DamageError{File: r.dir, Reason: fmt.Sprintf("there is a checkpoint up to operation %d and no log; what was written after it", r.covered)}
+			return &DamageError{File: r.c.Dir, Reason: fmt.Sprintf("there is a checkpoint up to operation %d and no log; what was written after it", r.covered)}
 		}
 		return nil
 	}
@@ -336,7 +341,7 @@ func readAhead(segs []*segment) chan contents {
 }
 
 func (r *reader) head(s *segment, b []byte) error {
-	id, size, err := parseHeader(b)
+	id, size, err := parseHeader(r.c.Magic, b)
 	switch {
 	case err != nil:
 		return r.damage(s, 0, 0, 0, err.Error())

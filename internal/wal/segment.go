@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/assaylab/assay/artrie/fsys"
+	"github.com/assaylab/assay/internal/fsys"
 )
 
 const (
-	segmentHead  = 64
-	segmentMagic = "artrielg"
-	version      = 1
-	fillChunk    = 256 << 10
+	segmentHead = 64
+	magicSize   = 8
+	version     = 1
+	fillChunk   = 256 << 10
 	// fillSync bounds how much zero-filling a commit's sync may have to wait for, in bytes.
 	fillSync = 1 << 20
 )
@@ -41,9 +41,9 @@ func segmentID(name, prefix string) (id uint32, ok bool) {
 	return uint32(n), ok && err == nil && len(hex) == 8
 }
 
-func header(id uint32, size int64) []byte {
+func header(magic string, id uint32, size int64) []byte {
 	b := make([]byte, segmentHead)
-	copy(b, segmentMagic)
+	copy(b[:magicSize], magic)
 	binary.LittleEndian.PutUint32(b[8:], version)
 	binary.LittleEndian.PutUint32(b[12:], id)
 	binary.LittleEndian.PutUint64(b[16:], uint64(size))
@@ -51,9 +51,9 @@ func header(id uint32, size int64) []byte {
 	return b
 }
 
-func parseHeader(b []byte) (id uint32, size int64, err error) {
-	if len(b) < segmentHead || string(b[:8]) != segmentMagic {
-		return 0, 0, errors.New("not a log segment")
+func parseHeader(magic string, b []byte) (id uint32, size int64, err error) {
+	if len(b) < segmentHead || string(b[:magicSize]) != magic {
+		return 0, 0, fmt.Errorf("not a segment of a log %q", magic)
 	}
 	if crc32.Checksum(b[:60], crcTable()) != binary.LittleEndian.Uint32(b[60:]) {
 		return 0, 0, errors.New("segment header damaged")
@@ -66,7 +66,8 @@ func parseHeader(b []byte) (id uint32, size int64, err error) {
 
 // prepare makes the segment with the given id: zero-filled or recycled, its
 // header synced, then named, then its name synced.
-func prepare(fs fsys.FS, dir string, id uint32, size int64, spare string) (*segment, error) {
+func prepare(c *Config, id uint32, size int64, spare string) (*segment, error) {
+	fs, dir := c.FS, c.Dir
 	tmp := path.Join(dir, "segment.tmp")
 	var f fsys.File
 	var err error
@@ -87,7 +88,7 @@ func prepare(fs fsys.FS, dir string, id uint32, size int64, spare string) (*segm
 		}
 		return nil, errors.Join(err, f.Close())
 	}
-	if _, err := f.WriteAt(header(id, size), 0); err != nil {
+	if _, err := f.WriteAt(header(c.Magic, id, size), 0); err != nil {
 		return fail("write the header of", err, false)
 	}
 	if err := f.Sync(); err != nil {

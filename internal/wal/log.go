@@ -6,15 +6,39 @@ import (
 	"path"
 	"sync"
 
-	"github.com/assaylab/assay/artrie/fsys"
+	"github.com/assaylab/assay/internal/fsys"
 )
+
+// Config says where a log is and whose it is.
+type Config struct {
+	FS  fsys.FS
+	Dir string // must be there
+	// Magic is 8 bytes at the start of each segment; a log with another one is
+	// refused.
+	Magic string
+	// SegmentBytes is the size of a segment, a multiple of 8. A reader does not need it.
+	SegmentBytes int64
+	// FirstBytes is the size of a segment that opening makes, if it needs one; 0 is
+	// SegmentBytes. To fill a small one takes less time, and a log that stays small
+	// never needs another.
+	FirstBytes int64
+	// Spares is how many recycled files wait beside the prepared segment; 0 is 1.
+	Spares int
+}
+
+func (c *Config) spares() int { return max(c.Spares, 1) }
+
+func (c *Config) firstBytes() int64 {
+	if c.FirstBytes > 0 {
+		return c.FirstBytes
+	}
+	return c.SegmentBytes
+}
 
 // Log appends. Append and Close are called by one goroutine at a time, the
 // others by any.
 type Log struct {
-	fs       fsys.FS
-	dir      string
-	segBytes int64
+	c Config
 
 	mu      sync.Mutex
 	last    uint64 // written
@@ -36,9 +60,6 @@ type prepared struct {
 	seg *segment
 	err error
 }
-
-// maxSpares is how many recycled files wait, beside the prepared segment.
-const maxSpares = 1
 
 // Append numbers the operations and writes them, in order. It does not sync, but
 // for what moving to the next segment needs. An error that is not a *FatalError
@@ -101,7 +122,7 @@ func (l *Log) write(ops []*Op, size int64) error {
 	start := l.next == nil && l.off > l.cur.size/2
 	l.mu.Unlock()
 	if start {
-		l.prepareNext(l.cur.id+1, l.segBytes)
+		l.prepareNext(l.cur.id+1, l.c.SegmentBytes)
 	}
 	return nil
 }
@@ -148,14 +169,14 @@ func (l *Log) Bytes() int64 {
 func (l *Log) prepareNext(id uint32, size int64) {
 	l.mu.Lock()
 	spare := ""
-	if size == l.segBytes && len(l.spares) > 0 {
+	if size == l.c.SegmentBytes && len(l.spares) > 0 {
 		spare, l.spares = l.spares[0], l.spares[1:]
 	}
 	ch := make(chan prepared, 1)
 	l.next = ch
 	l.mu.Unlock()
 	l.busy.Go(func() {
-		s, err := prepare(l.fs, l.dir, id, size, spare)
+		s, err := prepare(&l.c, id, size, spare)
 		ch <- prepared{s, err}
 	})
 }
@@ -165,7 +186,7 @@ func (l *Log) rotate(need int64) error {
 	if err := l.Sync(); err != nil {
 		return err
 	}
-	size := l.segBytes
+	size := l.c.SegmentBytes
 	if least := need + segmentHead + 2*endSize; least > size {
 		size = least
 	}
@@ -227,14 +248,14 @@ func (l *Log) Reclaim(upTo uint64) error {
 	l.mu.Unlock()
 	var made []string
 	for _, s := range gone {
-		name := path.Join(l.dir, segmentName(s.id))
-		if s.size != l.segBytes || spares+len(made) >= maxSpares {
-			if err := l.fs.Remove(name); err != nil {
+		name := path.Join(l.c.Dir, segmentName(s.id))
+		if s.size != l.c.SegmentBytes || spares+len(made) >= l.c.spares() {
+			if err := l.c.FS.Remove(name); err != nil {
 				return fmt.Errorf("reclaim the log: %w", err)
 			}
 			continue
 		}
-		if err := l.fs.Rename(name, path.Join(l.dir, spareName(s.id))); err != nil {
+		if err := l.c.FS.Rename(name, path.Join(l.c.Dir, spareName(s.id))); err != nil {
 			return fmt.Errorf("reclaim the log: %w", err)
 		}
 		made = append(made, spareName(s.id))

@@ -1,7 +1,7 @@
 // Package wal is a write-ahead log in recycled segments. It numbers records,
 // writes them, syncs them, and reads them back after a crash; it knows which
 // damage is a torn tail and which is the loss of something acknowledged. It must never
-// know the tree that a record changes. The
+// know what a record means to the store that it belongs to. The
 // formats and the rules L1 to L5 are in docs/artrie.md, section 3.
 package wal
 
@@ -12,18 +12,17 @@ import (
 	"unsafe"
 )
 
-// Type is what a record says.
+// Type is what a record says. First to Last are the owner's.
 type Type byte
 
 const (
-	typeStart Type = 1 + iota
-	Put
-	Insert
-	Delete
-	typeEnd
+	typeStart Type = 1
+	First     Type = 2
+	Last      Type = 4
+	typeEnd   Type = 5
 )
 
-// Op is one logged operation. Append fills in LSN.
+// Op is one logged operation of the owner. Append fills in LSN.
 type Op struct {
 	Type Type
 	Key  string
