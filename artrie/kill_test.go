@@ -117,4 +117,5 @@ func TestKill(t *testing.T) {
 	if _, err := Check(dir, nil); err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("figure: kill.kills %d kills", kills)
 }

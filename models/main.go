@@ -23,7 +23,8 @@ func main() {
 	}
 }
 
-// run explores every model of the list, found in dir, and prints a line each.
+// run explores every model of the list, found in dir, and prints a line each, and one for
+// bench/bars.
 func run(dir string) error {
 	for _, tool := range []string{"spin", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -52,6 +53,7 @@ func run(dir string) error {
 			report(m.file, t.switches, t.breaks)
 		}
 	}
+	fmt.Printf("figure: models.failed %d explorations\n", failed)
 	if failed > 0 {
 		return fmt.Errorf("%d of the explorations above did not end as they must", failed)
 	}

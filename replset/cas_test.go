@@ -31,7 +31,7 @@ func casProbe(t *testing.T, c *mongo.Client, rc *readconcern.ReadConcern, distur
 	_, err := col.InsertOne(ctx, bson.M{"_id": "x", "v": int64(0)})
 	must(t, err)
 	stop := make(chan struct{})
-	var wins, losses, open atomic.Int64
+	var wins, losses, open, double atomic.Int64
 	var won sync.Map
 	var group sync.WaitGroup
 	for w := range 8 {
@@ -51,6 +51,7 @@ func casProbe(t *testing.T, c *mongo.Client, rc *readconcern.ReadConcern, distur
 				case err == nil:
 					wins.Add(1)
 					if by, twice := won.LoadOrStore(d.V, w); twice {
+						double.Add(1)
 						t.Errorf("version %d was won by %v and by %d", d.V, by, w)
 					}
 				case errors.Is(err, mongo.ErrNoDocuments):
@@ -79,6 +80,7 @@ func casProbe(t *testing.T, c *mongo.Client, rc *readconcern.ReadConcern, distur
 	var d struct{ V int64 }
 	must(t, col.FindOne(ctx, bson.M{"_id": "x"}).Decode(&d))
 	t.Logf("%d wins, %d losses, %d open, version %d, %.0f wins/s", wins.Load(), losses.Load(), open.Load(), d.V, float64(wins.Load())/took.Seconds())
+	t.Logf("figure: cas.double-wins %d", double.Load())
 	if wins.Load() < 20 || losses.Load() == 0 {
 		t.Errorf("only %d wins and %d losses; this shows nothing", wins.Load(), losses.Load())
 	}

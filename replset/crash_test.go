@@ -153,6 +153,7 @@ func survives(t *testing.T, o replset.Options, kills int) {
 		t.Fatalf("after %d kills: %v (seed %d)", kills, err, seed)
 	}
 	t.Logf("%d kills, %d of them of the whole set, in %v; %d acknowledged documents are there", kills, whole, took, l.count())
+	t.Logf("figure: crash.kills %d kills", kills)
 }
 
 // TestNothingIsLostBySIGKILL: members are processes.

@@ -134,6 +134,7 @@ func TestBudgetChargedRetry(t *testing.T) {
 			} else {
 				slices.Sort(got[:len(got)-1])
 			}
+			tell(t, c.name, "retry", got)
 			wantCommands(t, c.name, got, c.want)
 		})
 	}

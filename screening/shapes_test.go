@@ -148,15 +148,24 @@ func overBudget(sh shape, off, fold cost) (faults []string) {
 	return faults
 }
 
+// tell prints how many commands a call took, for bench/bars.
+func tell(t *testing.T, shape string, how any, commands []string) {
+	t.Helper()
+	t.Logf("figure: commands.%s.%v %d commands", strings.NewReplacer(", ", "-", " ", "-").Replace(shape), how, len(commands))
+}
+
 func TestNoFoldShapeWritesStatistics(t *testing.T) {
 	for _, sh := range shapes() {
 		t.Run(sh.name, func(t *testing.T) {
 			off := measure(t, sh, screening.SourceOnly, defect.Defect{})
+			tell(t, sh.name, screening.SourceOnly, off.commands)
 			if len(off.commands) != sh.source || off.commits != sh.commits || off.tokens != sh.commits && sh.options.Eligibility {
 				t.Errorf("source-only: %+v, the budget is %d commands and %d commits", off, sh.source, sh.commits)
 			}
 			for _, path := range []screening.SavePath{screening.Fold, screening.ByMode} {
-				for _, fault := range overBudget(sh, off, measure(t, sh, path, defect.Defect{})) {
+				c := measure(t, sh, path, defect.Defect{})
+				tell(t, sh.name, path, c.commands)
+				for _, fault := range overBudget(sh, off, c) {
 					t.Errorf("%v: %s", path, fault)
 				}
 			}
@@ -167,7 +176,9 @@ func TestNoFoldShapeWritesStatistics(t *testing.T) {
 // TestTheDetectorsDetect is the positive control of the test above.
 func TestTheDetectorsDetect(t *testing.T) {
 	for _, sh := range shapes() {
-		if c := measure(t, sh, screening.Transactional, defect.Defect{}); len(c.statisticsWrites) == 0 || c.commits != 1 {
+		c := measure(t, sh, screening.Transactional, defect.Defect{})
+		tell(t, sh.name, screening.Transactional, c.commands)
+		if len(c.statisticsWrites) == 0 || c.commits != 1 {
 			t.Errorf("%s: the transactional path writes no statistics: %+v", sh.name, c)
 		} else if len(c.commands) > 21 {
 			t.Errorf("%s: the transactional path costs %d commands: %q", sh.name, len(c.commands), c.commands)

@@ -2,7 +2,6 @@ package main
 
 import (
 	_ "embed"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -38,8 +37,7 @@ func readKnown() (known, error) {
 
 // compare says what the list has too little or too much. A reason that begins with
 // "sometimes: " is of a test that depends on which member the driver finds first.
-func (k known) compare(results []result) error {
-	var errs []error
+func (k known) compare(results []result) (errs []error) {
 	for _, r := range results {
 		reason, listed := k[r.name]
 		switch {
@@ -49,7 +47,7 @@ func (k known) compare(results []result) error {
 			errs = append(errs, fmt.Errorf("is in known-failures.txt (%s) and did not fail but %s: %s", reason, r.outcome, r.name))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // summary counts what the tests of each folder gave.
@@ -111,6 +109,7 @@ func (s *summary) print(w io.Writer) {
 		row(name, s.rows[name])
 	}
 	row("all that the bar counts", &s.total)
+	fmt.Fprintf(w, "figure: conformance.share %.2f %%\n", s.total.share())
 }
 
 // unlisted are names of the list that no run has met, for the test of the list.

@@ -1,6 +1,7 @@
 // Command lab measures what the lab itself costs, as ratios against hyperfine
 // and against its own bars. It prints figures and judges nothing: run it on an
-// idle machine, several times. It must never know how the lab works inside.
+// idle machine, several times. Lines that begin with "figure:" are for bench/bars. It must
+// never know how the lab works inside.
 //
 //	go run ./bench/lab               everything
 //	go run ./bench/lab -only harness against hyperfine (Debian's package)
@@ -68,7 +69,7 @@ func harness(dir string, runs, repeats int) error {
 		name        string
 		hyper, mine []string
 	}{
-		{"no shell", []string{"-N", "-w", "1", "-r", n, "true", "true"}, []string{"compare", "-N", "-w", "1", "-r", n, "true", "true"}},
+		{"no-shell", []string{"-N", "-w", "1", "-r", n, "true", "true"}, []string{"compare", "-N", "-w", "1", "-r", n, "true", "true"}},
 		{"shell", []string{"-w", "1", "-r", n, "true", "true"}, []string{"compare", "-w", "1", "-r", n, "true", "true"}},
 	} {
 		var hyper, mine []float64
@@ -87,6 +88,7 @@ func harness(dir string, runs, repeats int) error {
 		}
 		h, m := median(hyper), median(mine)
 		fmt.Printf("harness, %-8s  assay %.3f ms per run, hyperfine %.3f, ratio %.2f (bar 1.00)\n", mode.name, 1e3*m, 1e3*h, m/h)
+		fmt.Printf("figure: harness.%s %.3f ×\n", mode.name, m/h)
 	}
 	return nil
 }
@@ -153,10 +155,12 @@ func large(dir, only string, repeats int) error {
 		s := median(took)
 		if what == "analysis" {
 			fmt.Printf("analysis          %.2f s (bar 2), peak %d MiB (bar 300): %d cells × %d arms × %d rounds, %d samples\n", s, peak>>10, cells, arms, rounds, samples)
+			fmt.Printf("figure: analysis.time %.3f s\nfigure: analysis.memory %d MiB\n", s, peak>>10)
 			continue
 		}
 		size := folderSize(folder)
 		fmt.Printf("verify            %.0f MB/s of ledger (bar 200): %.1f MB in %.3f s\n", float64(size)/1e6/s, float64(size)/1e6, s)
+		fmt.Printf("figure: verify.rate %.1f MB/s\n", float64(size)/1e6/s)
 	}
 	return nil
 }

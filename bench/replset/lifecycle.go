@@ -53,12 +53,13 @@ func lifecycle(ctx context.Context, w io.Writer, dir string, runs int) error {
 		}
 		closes = append(closes, time.Since(begin))
 	}
-	line := func(what string, v []time.Duration, bar float64) {
+	line := func(name, what string, v []time.Duration, bar float64) {
 		fmt.Fprintf(w, "%-34s p50 %6.1f ms, p95 %6.1f ms  (bar %3.0f ms: %s)\n", what, ms(quantile(v, .5)), ms(quantile(v, .95)), bar, met(ms(quantile(v, .5)) <= bar))
+		fmt.Fprintf(w, "figure: life.%s %.2f ms\n", name, ms(quantile(v, .5)))
 	}
-	line("start to the first write done", starts, 300)
-	line("reset between tests (Clean)", cleans, 5)
-	line("close", closes, 100)
+	line("start", "start to the first write done", starts, 300)
+	line("clean", "reset between tests (Clean)", cleans, 5)
+	line("close", "close", closes, 100)
 	return nil
 }
 

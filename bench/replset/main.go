@@ -4,6 +4,8 @@
 //
 //	cd bench/replset && go run . [-runs 5] [-for 3s] [-workers 1,8,64] [-profile DIR]
 //
+// Lines that begin with "figure:" are for bench/bars in the module above.
+//
 // Each server is a process of its own and stays up; the rounds alternate
 // between them. It needs Debian's postgresql; without one only the set runs,
 // and no ratio is printed. It must never know how either server works inside.
@@ -104,6 +106,9 @@ func bench(ctx context.Context, dir, profile, workers string, runs int, length t
 		if name == serverSet {
 			mib := resident(s.cmd.Process.Pid)
 			fmt.Printf("%-34s %10.1f MiB              (bar 60 MiB: %s)\n", "process of an idle set, on disk", mib, met(mib > 0 && mib <= 60))
+			if mib > 0 {
+				fmt.Printf("figure: life.memory %.1f MiB\n", mib)
+			}
 		}
 		sd := &side{name: name, server: s, rate: map[int][]float64{}, lat: map[int][]time.Duration{}, cpu: map[int][]float64{}}
 		if err := sd.open(ctx); err != nil {
@@ -233,9 +238,11 @@ func report(w io.Writer, sides []*side, counts []int) {
 			line += fmt.Sprintf("  (bars %.1f x: %s, 0.6 x: %s)", bar, met(ratio >= bar), met(p95 <= 0.6))
 		}
 		fmt.Fprintln(w, line)
+		fmt.Fprintf(w, "figure: pairs.%d.rate %.3f ×\nfigure: pairs.%d.p95 %.3f ×\n", n, ratio, n, p95)
 	}
 	if a, b := median(set.rate[8]), median(set.rate[64]); a > 0 && b > 0 {
 		fmt.Fprintf(w, "from 8 to 64 workers the set does %.2f x as much\n", b/a)
+		fmt.Fprintf(w, "figure: pairs.growth %.3f ×\n", b/a)
 	}
 }
 

@@ -90,8 +90,8 @@ func checkpointSection() section {
 		arms: []arm{{name: "artrie", run: measureCheckpoint}},
 		rows: func(r results) []row {
 			return []row{
-				atMost(2, r.med("artrie", "part-bytes"), "bytes after 1,000 changes, % of a full checkpoint", "full: %.1f bytes per key", r.med("artrie", "full-bytes")),
-				atMost(2, r.med("artrie", "part-time"), "time of it, % of a full checkpoint's", "full %.0f ms, part %.1f ms", 1e3*r.med("artrie", "full"), 1e3*r.med("artrie", "part")),
+				atMost("bytes", 2, r.med("artrie", "part-bytes"), "bytes after 1,000 changes, % of a full checkpoint", "full: %.1f bytes per key", r.med("artrie", "full-bytes")),
+				atMost("time", 2, r.med("artrie", "part-time"), "time of it, % of a full checkpoint's", "full %.0f ms, part %.1f ms", 1e3*r.med("artrie", "full"), 1e3*r.med("artrie", "part")),
 			}
 		},
 	}
@@ -158,8 +158,8 @@ func recoverySection() section {
 		},
 		rows: func(r results) []row {
 			return []row{
-				atLeast(1e6, r.med("log", "records"), "records of the log per second", "open %.0f ms, nothing in the page cache", 1e3*r.med("log", "open")),
-				atMost(300, 1e3*r.med("checkpoint", "open"), "ms from Open to the first answer, from a checkpoint", "nothing in the page cache"),
+				atLeast("replay", 1e6, r.med("log", "records"), "records of the log per second", "open %.0f ms, nothing in the page cache", 1e3*r.med("log", "open")),
+				atMost("open", 300, 1e3*r.med("checkpoint", "open"), "ms from Open to the first answer, from a checkpoint", "nothing in the page cache"),
 			}
 		},
 	}
@@ -202,11 +202,11 @@ func evictionSection() section {
 			return fmt.Sprintf("%s: %.0f MiB, %.0f writes/s, %.0f reads/s, %.2f faults per read", a, r.med(a, "peak")/mib, r.med(a, "ops"), r.med(a, "reads"), r.med(a, "misses"))
 		}
 		return []row{
-			atMost(0.45, r.ratio("1of3", "1of1", "peak"), "peak resident size, budget a third, to all in memory", "%s; %s", t("1of3"), t("1of1")),
-			atLeast(0.7, r.ratio("1of3", "1of1", "ops"), "durable writes/s, the same", "S %.0f µs", 1e6*r.med("S", "p50")),
-			info(r.ratio("1of10", "1of1", "peak"), "peak resident size, budget a tenth", "%s", t("1of10")),
-			info(r.ratio("1of10", "1of1", "ops"), "durable writes/s, the same", ""),
-			atMost(1.05, max(r.med("1of3", "counted"), r.med("1of10", "counted")), "nodes in memory against the budget, highest sample", ""),
+			atMost("memory", 0.45, r.ratio("1of3", "1of1", "peak"), "peak resident size, budget a third, to all in memory", "%s; %s", t("1of3"), t("1of1")),
+			atLeast("writes", 0.7, r.ratio("1of3", "1of1", "ops"), "durable writes/s, the same", "S %.0f µs", 1e6*r.med("S", "p50")),
+			info("tenth-memory", r.ratio("1of10", "1of1", "peak"), "peak resident size, budget a tenth", "%s", t("1of10")),
+			info("tenth-writes", r.ratio("1of10", "1of1", "ops"), "durable writes/s, the same", ""),
+			atMost("budget", 1.05, max(r.med("1of3", "counted"), r.med("1of10", "counted")), "nodes in memory against the budget, highest sample", ""),
 		}
 	}
 	return s

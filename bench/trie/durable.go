@@ -166,10 +166,10 @@ func peersSection() section {
 			limit = append(limit, f["ops"]*r["S"][i]["p50"]/writers)
 		}
 		return []row{
-			atLeast(2, r.ratio("artrie", best, "ops"), "writes/s, Group, against the best peer, "+best, "%.0f/s%s", r.med("artrie", "ops"), text),
-			atLeast(0.75, median(limit), "writes/s, Group, against 8 / S", "S %.0f µs", 1e6*r.med("S", "p50")),
-			atMost(1.2, r.syncs("artrie", "p50"), "p50 in S", "%.0f µs", 1e6*r.med("artrie", "p50")),
-			atMost(20, r.syncs("artrie", "p999"), "p99.9 in S", "%.0f µs", 1e6*r.med("artrie", "p999")),
+			atLeast("best", 2, r.ratio("artrie", best, "ops"), "writes/s, Group, against the best peer, "+best, "%.0f/s%s", r.med("artrie", "ops"), text),
+			atLeast("limit", 0.75, median(limit), "writes/s, Group, against 8 / S", "S %.0f µs", 1e6*r.med("S", "p50")),
+			atMost("p50", 1.2, r.syncs("artrie", "p50"), "p50 in S", "%.0f µs", 1e6*r.med("artrie", "p50")),
+			atMost("p999", 20, r.syncs("artrie", "p999"), "p99.9 in S", "%.0f µs", 1e6*r.med("artrie", "p999")),
 		}
 	}
 	return s
@@ -242,11 +242,11 @@ func emptySection() section {
 		}),
 		rows: func(r results) []row {
 			return []row{
-				atLeast(5.5, r.ratio("overlay", "owned-immediate", "ops"), "writes/s, overlay Group to owned Immediate", "%s; S %.0f µs", text(r, "overlay"), 1e6*r.med("S", "p50")),
-				atMost(0.2, r.ratio("overlay", "owned-immediate", "p50"), "p50, the same", "%s", text(r, "owned-immediate")),
-				atMost(0.4, r.ratio("overlay", "owned-immediate", "p999"), "p99.9, the same", ""),
-				info(r.ratio("overlay", "owned-group", "ops"), "writes/s, overlay Group to owned Group", "%s", text(r, "owned-group")),
-				info(r.ratio("overlay", "owned-group", "p999"), "p99.9, the same", "checkpoints %.0f; %.0f", r.med("overlay", "checkpoints"), r.med("owned-group", "checkpoints")),
+				atLeast("immediate", 5.5, r.ratio("overlay", "owned-immediate", "ops"), "writes/s, overlay Group to owned Immediate", "%s; S %.0f µs", text(r, "overlay"), 1e6*r.med("S", "p50")),
+				atMost("immediate-p50", 0.2, r.ratio("overlay", "owned-immediate", "p50"), "p50, the same", "%s", text(r, "owned-immediate")),
+				atMost("immediate-p999", 0.4, r.ratio("overlay", "owned-immediate", "p999"), "p99.9, the same", ""),
+				info("group", r.ratio("overlay", "owned-group", "ops"), "writes/s, overlay Group to owned Group", "%s", text(r, "owned-group")),
+				info("group-p999", r.ratio("overlay", "owned-group", "p999"), "p99.9, the same", "checkpoints %.0f; %.0f", r.med("overlay", "checkpoints"), r.med("owned-group", "checkpoints")),
 			}
 		},
 	}
@@ -263,11 +263,11 @@ func largeSection() section {
 		}),
 		rows: func(r results) []row {
 			return []row{
-				atLeast(50, r.ratio("overlay", "owned-immediate", "ops"), "writes/s, overlay Group to owned Immediate", "%s; S %.0f µs", text(r, "overlay"), 1e6*r.med("S", "p50")),
-				atMost(0.2, r.ratio("overlay", "owned-immediate", "p50"), "p50, the same", "%s", text(r, "owned-immediate")),
-				atMost(0.05, r.ratio("overlay", "owned-immediate", "p999"), "p99.9, the same", ""),
-				atLeast(10, r.ratio("overlay", "owned-group", "ops"), "writes/s, overlay Group to owned Group", "%s", text(r, "owned-group")),
-				atMost(0.05, r.ratio("overlay", "owned-group", "p999"), "p99.9, the same", "checkpoints %.0f; %.0f", r.med("overlay", "checkpoints"), r.med("owned-group", "checkpoints")),
+				atLeast("immediate", 50, r.ratio("overlay", "owned-immediate", "ops"), "writes/s, overlay Group to owned Immediate", "%s; S %.0f µs", text(r, "overlay"), 1e6*r.med("S", "p50")),
+				atMost("immediate-p50", 0.2, r.ratio("overlay", "owned-immediate", "p50"), "p50, the same", "%s", text(r, "owned-immediate")),
+				atMost("immediate-p999", 0.05, r.ratio("overlay", "owned-immediate", "p999"), "p99.9, the same", ""),
+				atLeast("group", 10, r.ratio("overlay", "owned-group", "ops"), "writes/s, overlay Group to owned Group", "%s", text(r, "owned-group")),
+				atMost("group-p999", 0.05, r.ratio("overlay", "owned-group", "p999"), "p99.9, the same", "checkpoints %.0f; %.0f", r.med("overlay", "checkpoints"), r.med("owned-group", "checkpoints")),
 			}
 		},
 	}
@@ -285,7 +285,7 @@ func spinSection() section {
 	}
 	s.rows = func(r results) (out []row) {
 		for _, d := range []string{"group", "immediate"} {
-			out = append(out, atLeast(1, r.ratio("overlay-"+d, "owned-"+d, "ops"), "writes/s beside spinning readers, overlay to owned, "+d,
+			out = append(out, atLeast(d, 1, r.ratio("overlay-"+d, "owned-"+d, "ops"), "writes/s beside spinning readers, overlay to owned, "+d,
 				"%s; %s; reads/s %.3g M, %.3g M; S %.0f µs", text(r, "overlay-"+d), text(r, "owned-"+d), r.med("overlay-"+d, "reads")/1e6, r.med("owned-"+d, "reads")/1e6, 1e6*r.med("S", "p50")))
 		}
 		return out

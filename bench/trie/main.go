@@ -9,6 +9,7 @@
 // Every measurement is a process of its own, because some compare memory. Within a
 // round the arms of a section run one after the other, in turning order; a ratio is
 // the median of the rounds' ratios, any other figure the median over the rounds.
+// Lines that begin with "figure:" are for bench/bars in the module above.
 // S is the median time that one sync of a small write takes, measured in each round.
 //
 // It is a module of its own, so that nobody who uses artrie downloads its peers. It
@@ -182,6 +183,7 @@ func parent(out io.Writer, c config, only string, runs int) (err error) {
 		fmt.Fprintf(out, "\n%s (%.0f s; other processes used %.0f %% of the machine)\n", s.name, time.Since(start).Seconds(), cpuNow().foreign(before))
 		for _, r := range s.rows(got) {
 			fmt.Fprintln(out, r)
+			fmt.Fprintf(out, "figure: %s.%s %g\n", s.name, r.name, r.got)
 		}
 	}
 	return nil

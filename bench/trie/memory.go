@@ -175,13 +175,13 @@ func memorySection() section {
 		arms: []arm{on("artrie", artrieSet), on("map", mapSet), on("iradix", iradixSet), on("btree", btreeSet)},
 		rows: func(r results) []row {
 			return []row{
-				atMost(70, r.med("artrie", "bytes"), "bytes per key", "map %.1f, iradix %.1f, btree %.1f", r.med("map", "bytes"), r.med("iradix", "bytes"), r.med("btree", "bytes")),
-				atMost(2.5, r.ratio("artrie", "map", "hit"), "hit against a map under an RWMutex", "%.0f ns, map %.0f", r.med("artrie", "hit"), r.med("map", "hit")),
-				atMost(1, r.ratio("artrie", "iradix", "hit"), "hit against go-immutable-radix", "%.0f ns", r.med("iradix", "hit")),
-				atMost(1, r.ratio("artrie", "btree", "hit"), "hit against tidwall/btree", "%.0f ns", r.med("btree", "hit")),
-				atMost(1, r.ratio("artrie", "btree", "prefix"), "prefix scan against tidwall/btree", "%.1f keys: %.0f ns, btree %.0f, iradix %.0f",
+				atMost("bytes", 70, r.med("artrie", "bytes"), "bytes per key", "map %.1f, iradix %.1f, btree %.1f", r.med("map", "bytes"), r.med("iradix", "bytes"), r.med("btree", "bytes")),
+				atMost("hit", 2.5, r.ratio("artrie", "map", "hit"), "hit against a map under an RWMutex", "%.0f ns, map %.0f", r.med("artrie", "hit"), r.med("map", "hit")),
+				atMost("hit-iradix", 1, r.ratio("artrie", "iradix", "hit"), "hit against go-immutable-radix", "%.0f ns", r.med("iradix", "hit")),
+				atMost("hit-btree", 1, r.ratio("artrie", "btree", "hit"), "hit against tidwall/btree", "%.0f ns", r.med("btree", "hit")),
+				atMost("prefix", 1, r.ratio("artrie", "btree", "prefix"), "prefix scan against tidwall/btree", "%.1f keys: %.0f ns, btree %.0f, iradix %.0f",
 					r.med("artrie", "found"), r.med("artrie", "prefix"), r.med("btree", "prefix"), r.med("iradix", "prefix")),
-				info(r.ratio("artrie", "btree", "walk"), "walk over everything against tidwall/btree", "%.0f ns per key, btree %.0f, iradix %.0f", r.med("artrie", "walk"), r.med("btree", "walk"), r.med("iradix", "walk")),
+				info("walk", r.ratio("artrie", "btree", "walk"), "walk over everything against tidwall/btree", "%.0f ns per key, btree %.0f, iradix %.0f", r.med("artrie", "walk"), r.med("btree", "walk"), r.med("iradix", "walk")),
 			}
 		},
 	}

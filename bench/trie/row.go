@@ -50,6 +50,7 @@ func median(xs []float64) float64 {
 
 // row is one line of the report.
 type row struct {
+	name   string // with the section's name it is the figure's for bench/bars
 	figure string
 	got    float64
 	bar    float64 // NaN: for information
@@ -57,16 +58,16 @@ type row struct {
 	detail string
 }
 
-func atLeast(bar, got float64, figure, detail string, args ...any) row {
-	return row{figure, got, bar, false, fmt.Sprintf(detail, args...)}
+func atLeast(name string, bar, got float64, figure, detail string, args ...any) row {
+	return row{name, figure, got, bar, false, fmt.Sprintf(detail, args...)}
 }
 
-func atMost(bar, got float64, figure, detail string, args ...any) row {
-	return row{figure, got, bar, true, fmt.Sprintf(detail, args...)}
+func atMost(name string, bar, got float64, figure, detail string, args ...any) row {
+	return row{name, figure, got, bar, true, fmt.Sprintf(detail, args...)}
 }
 
-func info(got float64, figure, detail string, args ...any) row {
-	return row{figure, got, math.NaN(), false, fmt.Sprintf(detail, args...)}
+func info(name string, got float64, figure, detail string, args ...any) row {
+	return row{name, figure, got, math.NaN(), false, fmt.Sprintf(detail, args...)}
 }
 
 // met is false for what could not be measured.

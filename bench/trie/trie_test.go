@@ -32,6 +32,20 @@ func TestQuick(t *testing.T) {
 	if rows := strings.Count(out.String(), "met ") + strings.Count(out.String(), "missed "); rows < 25 {
 		t.Errorf("only %d rows with a bar", rows)
 	}
+	names := map[string]int{}
+	for line := range strings.Lines(out.String()) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "figure:" {
+			names[f[1]]++
+		}
+	}
+	for name, n := range names {
+		if n > 1 || strings.HasSuffix(name, ".") {
+			t.Errorf("%d figures are called %q", n, name)
+		}
+	}
+	if len(names) < 25 {
+		t.Errorf("only %d figures have a name", len(names))
+	}
 	t.Log(out.String())
 }
 
@@ -46,9 +60,9 @@ func TestVerdicts(t *testing.T) {
 		r   row
 		met bool
 	}{
-		{atLeast(2, 2, "", ""), true}, {atLeast(2, 1.9, "", ""), false},
-		{atMost(2, 2, "", ""), true}, {atMost(2, 2.1, "", ""), false},
-		{atLeast(2, median(nil), "", ""), false}, {atMost(2, median(nil), "", ""), false},
+		{atLeast("", 2, 2, "", ""), true}, {atLeast("", 2, 1.9, "", ""), false},
+		{atMost("", 2, 2, "", ""), true}, {atMost("", 2, 2.1, "", ""), false},
+		{atLeast("", 2, median(nil), "", ""), false}, {atMost("", 2, median(nil), "", ""), false},
 	} {
 		if c.r.met() != c.met {
 			t.Errorf("%v: met is %v", c.r, c.r.met())

@@ -129,10 +129,11 @@ func (g goTest) fault(tests map[string][]string) string {
 	}
 	var names []string
 	for _, p := range g.packages {
-		tree, all := strings.CutSuffix(p, "/...")
+		tree, all := strings.CutSuffix(p, "...")
+		tree = strings.TrimSuffix(tree, "/")
 		found := false
 		for pkg, have := range tests {
-			if pkg == p || all && (pkg == tree || strings.HasPrefix(pkg, tree+"/")) {
+			if pkg == p || all && (tree == "" || pkg == tree || strings.HasPrefix(pkg, tree+"/")) {
 				found, names = true, append(names, have...)
 			}
 		}
@@ -141,7 +142,7 @@ func (g goTest) fault(tests map[string][]string) string {
 		}
 	}
 	for flag, pattern := range g.named {
-		if flag == "run" && pattern == "-" {
+		if flag == "run" && (pattern == "-" || pattern == "^$") {
 			continue // none of them, beside -bench
 		}
 		kinds := map[string]string{"run": "Test|Fuzz|Example", "bench": "Benchmark", "fuzz": "Fuzz"}[flag]
@@ -224,7 +225,9 @@ func TestTestsInPagesExist(t *testing.T) {
 	}
 	n := 0
 	for page, text := range pages(t) {
-		for _, name := range regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w+`).FindAllString(text, -1) {
+		// What follows a ^ is the beginning of names.
+		for _, m := range regexp.MustCompile(`(?:^|[^\w^])((?:Test|Fuzz)[A-Z]\w+)`).FindAllStringSubmatch(text, -1) {
+			name := m[1]
 			if n++; !have[name] {
 				t.Errorf("%s names %s, which no file declares", page, name)
 			}

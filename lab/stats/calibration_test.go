@@ -128,7 +128,9 @@ func TestFalsePositiveRate(t *testing.T) {
 
 	// The default primary keeps its level whatever the order does.
 	for _, s := range []session{{}, {roundNoise: 2}, {drift: 3}, {second: 1}, {second: 1, drift: 3, roundNoise: 2}} {
-		between(t, "default primary", rate(t, s, primaryP), 0.03, 0.07)
+		got := rate(t, s, primaryP)
+		between(t, "default primary", got, 0.03, 0.07)
+		t.Logf("figure: stats.false-positives %.4f", got)
 	}
 
 	// Balanced orders cancel the slow second slot from the mean difference but
@@ -142,8 +144,10 @@ func TestFalsePositiveRate(t *testing.T) {
 func TestPower(t *testing.T) {
 	shared := session{effect: 1, roundNoise: 2}
 	between(t, "paired", rate(t, shared, pairedP), 0.75, 1)
-	between(t, "Welch", rate(t, shared, welchP), 0, 0.3)
-	between(t, "default primary", rate(t, shared, primaryP), 0.75, 1)
+	welch, primary := rate(t, shared, welchP), rate(t, shared, primaryP)
+	between(t, "Welch", welch, 0, 0.3)
+	between(t, "default primary", primary, 0.75, 1)
+	t.Logf("figure: stats.power-gain %.2f ×", primary/welch)
 	between(t, "default primary, slow second slot", rate(t, session{effect: 1, second: 2, roundNoise: 2}, primaryP), 0.75, 1)
 	between(t, "slow second slot, order", rate(t, session{second: 1}, orderP), 0.75, 1)
 }

@@ -104,6 +104,7 @@ func TestDataSetsAgainstRAndSciPy(t *testing.T) {
 	if len(sets) < 40 {
 		t.Fatalf("only %d data sets", len(sets))
 	}
+	t.Logf("figure: stats.data-sets %d sets", len(sets))
 	for _, set := range sets {
 		t.Run(set.Name, func(t *testing.T) {
 			ref, treat := MomentsOf(set.Ref), MomentsOf(set.Treat)
