@@ -57,6 +57,7 @@ type Member struct {
 
 	listener net.Listener
 	link     *link.Node
+	exchange *link.Exchange
 	server   *server.Server
 	node     *consensus.Node
 	db       *pebble.DB
@@ -117,6 +118,7 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	}
 	m.group.Go(m.watch)
 	m.fatal.onFatal(func() { go m.node.Stop() })
+	m.exchange = m.link.Exchange(func(ctx context.Context, _ uint64, question []byte) []byte { return m.server.Answer(ctx, question) })
 	m.inbox.node.Store(m.node)
 	m.server.Serve(m.listener, clientTLS)
 	return m, nil
@@ -173,6 +175,8 @@ func translate(err error) error {
 		return server.ErrUnknown
 	case errors.Is(err, consensus.ErrNotLeader), errors.Is(err, consensus.ErrStopped):
 		return server.ErrNotLeader
+	case errors.Is(err, link.ErrSilent):
+		return server.ErrSilent
 	}
 	return err
 }
@@ -198,6 +202,10 @@ func (m *Member) forServer(st *store.Store) server.Member {
 		Replicated: func(ctx context.Context, i uint64, n int) error {
 			return translate(m.node.Replicated(ctx, i, n))
 		},
+		Ask: func(ctx context.Context, member int, question []byte) ([]byte, error) {
+			answer, err := m.exchange.Ask(ctx, uint64(member)+1, question)
+			return answer, translate(err)
+		},
 		StepDown: m.StepDown,
 		StepUp:   m.StepUp,
 		Applied:  func() uint64 { return m.node.Applied() },
@@ -221,6 +229,9 @@ func (m *Member) Sever() error {
 		return nil
 	}
 	err := m.listener.Close()
+	if m.exchange != nil {
+		m.exchange.Close() // before the server, which its work is done by
+	}
 	if m.server != nil {
 		m.server.Close()
 	}
