@@ -32,6 +32,9 @@ func newLocal(c member.Config, o *Options, onChange func()) *local {
 	default:
 		l.fs = vfs.Default
 	}
+	if o.hooks.disk != nil {
+		l.fs = o.hooks.disk(c.Index, l.fs)
+	}
 	return l
 }
 

@@ -100,7 +100,7 @@ func (o *Options) config() (member.Config, error) {
 		Name: o.Name, NoSync: o.NoSync, KeepEntries: o.hooks.keepEntries, Defect: o.hooks.defect,
 		Server: server.Options{
 			LinearizableByWrite: o.LinearizableByWrite, TransactionLifetime: o.TransactionLifetime,
-			SessionTimeout: o.hooks.sessionTimeout, Defect: o.hooks.defect,
+			SessionTimeout: o.hooks.sessionTimeout, LockTimeout: o.hooks.lockTimeout, Defect: o.hooks.defect,
 		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Users)) {

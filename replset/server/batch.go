@@ -51,6 +51,15 @@ func (b *batch) close() {
 	}
 }
 
+// forget gives back the latches of a statement that failed, if the batch goes on with
+// nothing gathered: the next one may wait for a document only if it holds none, see the
+// package comment. With something gathered it does not wait.
+func (b *batch) forget() {
+	if b.k.txn == nil && len(b.w.docs) == 0 {
+		b.w.hold.releaseKinds(docKind, keyKind)
+	}
+}
+
 // flush proposes what was gathered.
 func (b *batch) flush() error {
 	if b.k.txn != nil {

@@ -76,6 +76,7 @@ func (k *call) statements(field string, form *shape, exec func(b *batch, st *sta
 			if ordered || k.inTxn {
 				break
 			}
+			b.forget()
 			continue
 		}
 		if reply != nil {

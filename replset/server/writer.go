@@ -84,11 +84,11 @@ func (w *writer) empty() bool {
 }
 
 func docLatch(col uint32, key []byte) string {
-	return string(append([]byte{'d', byte(col >> 24), byte(col >> 16), byte(col >> 8), byte(col)}, key...))
+	return string(append([]byte{docKind, byte(col >> 24), byte(col >> 16), byte(col >> 8), byte(col)}, key...))
 }
 
 func keyLatch(index uint32, key []byte) string {
-	return string(append([]byte{'k', byte(index >> 24), byte(index >> 16), byte(index >> 8), byte(index)}, key...))
+	return string(append([]byte{keyKind, byte(index >> 24), byte(index >> 16), byte(index >> 8), byte(index)}, key...))
 }
 
 func conflict() error {
