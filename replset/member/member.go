@@ -38,6 +38,7 @@ type Config struct {
 	ElectionTicks, HeartbeatTicks int
 	NoSync                        bool
 	KeepEntries                   uint64        // see consensus.Options
+	ChangeHistory                 int64         // bytes; 0 is store.DefaultHistory
 	Defect                        defect.Defect // planted by tests
 	Server                        server.Options
 
@@ -99,6 +100,9 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	st, err := store.New(m.db, 0)
 	if err != nil {
 		return nil, err
+	}
+	if c.ChangeHistory > 0 {
+		st.SetHistory(c.ChangeHistory)
 	}
 	m.server = server.New(m.forServer(st), c.Server)
 	m.SetFaults(c.Faults)
