@@ -13,9 +13,9 @@ import (
 	"github.com/assaylab/assay/replset/store"
 )
 
-// errBusy is returned in the middle of a batch when a latch is held by somebody
-// else: propose the batch first, then try again.
-var errBusy = errors.New("a latch is held by somebody else")
+// errBusy is returned in the middle of a batch, mostly because a latch is held by
+// somebody else: propose what was gathered first, then try again.
+var errBusy = errors.New("the batch must be proposed first")
 
 // writer gathers the writes of one entry and holds their latches: of one
 // command's batch, or of a whole transaction.
