@@ -278,32 +278,69 @@ func TestAMemberThatWasAwayKnowsTheHistory(t *testing.T) {
 	}
 }
 
+// A stream that comes back behind the history's beginning is told so, on every member;
+// one that comes back to what is left goes on. The history is as long as it was asked
+// for, also after a restart.
 func TestALostHistoryIsAnError(t *testing.T) {
-	_, c := start(t, replset.Options{Members: 1})
-	ctx := within(t)
-	col := c.Database("db").Collection("c")
-	cs := watch(t, col, nil)
-	_, err := col.InsertOne(ctx, bson.M{"_id": 0})
-	must(t, err)
-	nextEvent(t, cs)
-	token := slices.Clone(cs.ResumeToken())
-	pad := strings.Repeat("x", 2<<20)
-	gone := func() bool {
-		_, err := col.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetResumeAfter(token))
-		if err == nil {
-			return false
+	const limit, events, pad = 64 << 10, 100, 1 << 10
+	inEachForm(t, func(t *testing.T, o replset.Options) {
+		o.ChangeHistory = limit
+		s, c := start(t, o)
+		ctx := within(t)
+		col := c.Database("db").Collection("c")
+		cs := watch(t, col, nil)
+		var tokens []bson.Raw
+		for i := range events {
+			_, err := col.InsertOne(ctx, bson.M{"_id": i, "pad": strings.Repeat("x", pad)})
+			must(t, err)
+			nextEvent(t, cs)
+			tokens = append(tokens, slices.Clone(cs.ResumeToken()))
 		}
-		var e mongo.CommandError
-		if !errors.As(err, &e) || e.Code != 286 || !e.HasErrorLabel("NonResumableChangeStreamError") {
-			t.Fatalf("resuming gave %v", err)
+		away := (s.Primary() + 1) % 3
+		must(t, s.Kill(away))
+		must(t, s.Restart(away))
+		for i := range 3 {
+			direct := connect(t, s.MemberURI(i), options.Client().SetReadPreference(readpref.SecondaryPreferred()))
+			on := direct.Database("db").Collection("c")
+			resume := func(after bson.Raw) (*mongo.ChangeStream, error) {
+				return on.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetResumeAfter(after).SetMaxAwaitTime(100*time.Millisecond))
+			}
+			waitFor(t, "the history to be given up", func() bool {
+				cs, err := resume(tokens[events-1-limit/pad])
+				if err == nil {
+					return cs.Close(ctx) != nil
+				}
+				var e mongo.CommandError
+				if !errors.As(err, &e) || e.Code != 286 || e.Name != "ChangeStreamHistoryLost" || !e.HasErrorLabel("NonResumableChangeStreamError") {
+					t.Fatalf("resuming gave %v", err)
+				}
+				return true
+			})
+			kept := 0
+			for from := range events - 1 {
+				cs, err := resume(tokens[from])
+				if code(err) == 286 {
+					continue
+				}
+				must(t, err)
+				if kept == 0 {
+					kept = events - 1 - from
+					for want := from + 1; want < events; want++ {
+						if e := nextEvent(t, cs); e["documentKey"].(bson.D)[0].Value != int32(want) {
+							t.Fatalf("member %d: after event %d came %v", i, want-1, e["documentKey"])
+						}
+					}
+				}
+				must(t, cs.Close(ctx))
+			}
+			if kept < limit/pad/2 || kept > limit/pad {
+				t.Errorf("member %d keeps %d events of a little over %d bytes in %d bytes", i, kept, pad, limit)
+			}
 		}
-		return true
+	})
+	if _, err := replset.New(within(t), replset.Options{ChangeHistory: -1}); err == nil {
+		t.Error("a negative size was accepted")
 	}
-	for i := 1; i <= 12; i++ {
-		_, err := col.InsertOne(ctx, bson.M{"_id": i, "pad": pad})
-		must(t, err)
-	}
-	waitFor(t, "the history to be given up", gone)
 }
 
 func TestAStreamWaitsAndWakes(t *testing.T) {

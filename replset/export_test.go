@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/assaylab/assay/replset/internal/defect"
 )
 
@@ -30,10 +32,12 @@ type Hooks struct {
 	Defect         defect.Defect
 	KeepEntries    uint64
 	SessionTimeout time.Duration
+	LockTimeout    time.Duration
+	Disk           func(member int, fs vfs.FS) vfs.FS
 }
 
 // With returns the options with hooks.
 func (o Options) With(h Hooks) Options {
-	o.hooks = hooks{defect: h.Defect, keepEntries: h.KeepEntries, sessionTimeout: h.SessionTimeout}
+	o.hooks = hooks{defect: h.Defect, keepEntries: h.KeepEntries, sessionTimeout: h.SessionTimeout, lockTimeout: h.LockTimeout, disk: h.Disk}
 	return o
 }

@@ -35,6 +35,9 @@ func newLocal(c member.Config, o *Options, onChange func()) *local {
 	if l.fs != vfs.Default {
 		l.config.SegmentBytes = memorySegment
 	}
+	if o.hooks.disk != nil {
+		l.fs = o.hooks.disk(c.Index, l.fs)
+	}
 	return l
 }
 

@@ -57,6 +57,11 @@ type Options struct {
 	// LinearizableByWrite lets a linearizable read commit a no-op, as MongoDB does,
 	// so that a benchmark carries that cost. Otherwise a majority is asked.
 	LinearizableByWrite bool
+	// ChangeHistory is how many bytes of events each member keeps for change streams; 0 is
+	// 16 MiB. Each event is a copy of what was written. A stream that resumes from a place
+	// behind it gets error 286 (ChangeStreamHistoryLost). A member trims its own within a
+	// second, the oldest first, so that it may have a little more.
+	ChangeHistory int64
 	// TransactionLifetime ends a transaction that is open for longer; 0 is 60 s.
 	TransactionLifetime time.Duration
 
@@ -85,6 +90,9 @@ func (o *Options) check() error {
 	if o.LoseUnsynced && (o.NoSync || o.Dir != "" || o.Command != nil) {
 		return errors.New("replset: LoseUnsynced is for members in memory that sync")
 	}
+	if o.ChangeHistory < 0 {
+		return fmt.Errorf("replset: a change history of %d bytes; it is at least 1, or 0 for the default", o.ChangeHistory)
+	}
 	if o.Port < 0 || o.Port+o.Members > 1<<16 {
 		return fmt.Errorf("replset: port %d; ports of %d members must fit below 65536", o.Port, o.Members)
 	}
@@ -98,9 +106,10 @@ func (o *Options) check() error {
 func (o *Options) config() (member.Config, error) {
 	c := member.Config{
 		Name: o.Name, NoSync: o.NoSync, KeepEntries: o.hooks.keepEntries, Defect: o.hooks.defect,
+		ChangeHistory: o.ChangeHistory,
 		Server: server.Options{
 			LinearizableByWrite: o.LinearizableByWrite, TransactionLifetime: o.TransactionLifetime,
-			SessionTimeout: o.hooks.sessionTimeout, Defect: o.hooks.defect,
+			SessionTimeout: o.hooks.sessionTimeout, LockTimeout: o.hooks.lockTimeout, Defect: o.hooks.defect,
 		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Users)) {

@@ -35,15 +35,14 @@ func readKnown() (known, error) {
 	return k, nil
 }
 
-// compare says what the list has too little or too much. A reason that begins with
-// "sometimes: " is of a test that depends on which member the driver finds first.
+// compare says what the list has too little or too much.
 func (k known) compare(results []result) (errs []error) {
 	for _, r := range results {
 		reason, listed := k[r.name]
 		switch {
 		case r.outcome == "fail" && !listed:
 			errs = append(errs, fmt.Errorf("fails and is not in known-failures.txt: %s", r.name))
-		case r.outcome != "fail" && listed && !strings.HasPrefix(reason, "sometimes: "):
+		case r.outcome != "fail" && listed:
 			errs = append(errs, fmt.Errorf("is in known-failures.txt (%s) and did not fail but %s: %s", reason, r.outcome, r.name))
 		}
 	}

@@ -44,6 +44,7 @@ var imports = map[string][]string{
 
 	"studies/screeningwrite":     {"lab/...", "screening/...", "replset", "internal/defect"},
 	"studies/screeningwrite/cli": {"lab/...", "studies/screeningwrite"},
+	"studies/internal/studytest": {"lab/...", "replset"},
 
 	"examples/...": {"lab", "artrie"},
 	"bench/...":    {"lab/...", "artrie", "internal/...", "replset"},

@@ -6,7 +6,7 @@
 // message arrives once, late, or not at all; two messages of one direction
 // arrive in order if both arrive on the same connection. It must never know what
 // it carries. A cut is silent: no connection is reset and no error returned, as
-// with a cable that was pulled.
+// with a cable that was pulled. An Exchange asks and answers on top of that.
 package link
 
 import (
@@ -24,6 +24,7 @@ import (
 const (
 	queueLength = 1024    // messages per direction; beyond it they are lost
 	maxMessage  = 1 << 30 // bytes; a snapshot is the largest
+	headerSize  = 5       // length, what it is
 	redialFirst = 5 * time.Millisecond
 	redialMost  = 200 * time.Millisecond
 	bufferSize  = 64 << 10
@@ -50,6 +51,7 @@ type Node struct {
 	deaf   map[uint64]bool  // incoming that is lost, by sender
 	paused bool
 	closed bool
+	talks  *Exchange // nil until it is opened
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -63,9 +65,15 @@ type peer struct {
 
 // parcel is a message and when it may leave.
 type parcel struct {
-	msg []byte
-	due time.Time // zero is at once
+	what byte // plain, or of the exchange
+	msg  []byte
+	due  time.Time // zero is at once
 }
+
+const (
+	plain byte = iota
+	ofExchange
+)
 
 // Listen opens a member's listener on addr; port 0 takes a free one, which
 // stays taken until Close. Only who has the token is listened to, and spoken to.
@@ -135,14 +143,25 @@ func (n *Node) fault(to uint64) Fault {
 
 // Send queues a message and does not wait. What a full queue or a cut loses is
 // lost silently; the sender must be able to live with that.
-func (n *Node) Send(to uint64, msg []byte) {
+func (n *Node) Send(to uint64, msg []byte) { n.enqueue(to, parcel{what: plain, msg: msg}) }
+
+// Exchange opens the node's exchange, which has the links' faults. Questions that came
+// before are lost. It must be closed before the node.
+func (n *Node) Exchange(serve func(ctx context.Context, from uint64, question []byte) []byte) *Exchange {
+	x := newExchange(func(to uint64, msg []byte) { n.enqueue(to, parcel{what: ofExchange, msg: msg}) }, serve)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.talks = x
+	return x
+}
+
+func (n *Node) enqueue(to uint64, out parcel) {
 	n.mu.Lock()
 	p, f := n.peers[to], n.faults[to]
 	n.mu.Unlock()
 	if p == nil || f.Cut {
 		return
 	}
-	out := parcel{msg: msg}
 	if f.Delay > 0 {
 		out.due = time.Now().Add(f.Delay)
 	}
@@ -202,7 +221,7 @@ func (n *Node) send(id uint64, p *peer) {
 			conn, out, wait = c, bufio.NewWriterSize(c, bufferSize), redialFirst
 		}
 		var err error
-		if next, err = n.write(id, out, p, now.msg); err != nil {
+		if next, err = n.write(id, out, p, now); err != nil {
 			drop()
 		}
 	}
@@ -210,14 +229,15 @@ func (n *Node) send(id uint64, p *peer) {
 
 // write sends a message and everything else that is queued and due, in one flush. It
 // returns what it took from the queue and may not send yet.
-func (n *Node) write(id uint64, out *bufio.Writer, p *peer, msg []byte) (*parcel, error) {
+func (n *Node) write(id uint64, out *bufio.Writer, p *peer, now parcel) (*parcel, error) {
 	for {
-		var head [4]byte
-		binary.BigEndian.PutUint32(head[:], uint32(len(msg)))
+		var head [headerSize]byte
+		binary.BigEndian.PutUint32(head[:], uint32(len(now.msg)))
+		head[4] = now.what
 		if _, err := out.Write(head[:]); err != nil {
 			return nil, err
 		}
-		if _, err := out.Write(msg); err != nil {
+		if _, err := out.Write(now.msg); err != nil {
 			return nil, err
 		}
 		select {
@@ -225,7 +245,7 @@ func (n *Node) write(id uint64, out *bufio.Writer, p *peer, msg []byte) (*parcel
 			if !more.due.IsZero() || n.fault(id).Cut || n.stopped() {
 				return &more, out.Flush()
 			}
-			msg = more.msg
+			now = more
 		default:
 			return nil, out.Flush()
 		}
@@ -315,11 +335,11 @@ func (n *Node) read(c net.Conn) {
 	}
 	in := bufio.NewReaderSize(c, bufferSize)
 	for {
-		var head [4]byte
+		var head [headerSize]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
 			return
 		}
-		size := binary.BigEndian.Uint32(head[:])
+		size := binary.BigEndian.Uint32(head[:4])
 		if size > maxMessage {
 			return
 		}
@@ -330,19 +350,23 @@ func (n *Node) read(c net.Conn) {
 		if !n.held() {
 			return
 		}
-		if !n.hears(from) {
-			continue
+		hears, talks := n.hears(from)
+		switch {
+		case !hears:
+		case head[4] == plain:
+			n.receive(from, msg)
+		case head[4] == ofExchange && talks != nil:
+			talks.receive(from, msg)
 		}
-		n.receive(from, msg)
 	}
 }
 
-// hears says whether messages of a peer arrive. One that is not known yet is a
-// lost message too: connections come before configuration.
-func (n *Node) hears(from uint64) bool {
+// hears says whether messages of a peer arrive, and where those of the exchange go. One
+// that is not known yet is a lost message too: connections come before configuration.
+func (n *Node) hears(from uint64) (bool, *Exchange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.peers[from] != nil && !n.deaf[from]
+	return n.peers[from] != nil && !n.deaf[from], n.talks
 }
 
 func (n *Node) stopped() bool {

@@ -193,7 +193,7 @@ func TestAGreetingIsGoodForOneConnection(t *testing.T) {
 	if err := token.introduce(&recorder{Conn: c, sent: &sent}, 1); err != nil {
 		t.Fatal(err)
 	}
-	hello := append([]byte{0, 0, 0, 5}, "hello"...)
+	hello := append([]byte{0, 0, 0, 5, 0}, "hello"...)
 	if _, err := c.Write(hello); err != nil {
 		t.Fatal(err)
 	}

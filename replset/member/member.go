@@ -40,6 +40,7 @@ type Config struct {
 	NoSync                        bool
 	KeepEntries                   uint64        // see consensus.Options
 	SegmentBytes                  int64         // likewise
+	ChangeHistory                 int64         // bytes; 0 is store.DefaultHistory
 	Defect                        defect.Defect // planted by tests
 	Server                        server.Options
 
@@ -60,6 +61,7 @@ type Member struct {
 
 	listener net.Listener
 	link     *link.Node
+	exchange *link.Exchange
 	server   *server.Server
 	node     *consensus.Node
 	db       *pebble.DB
@@ -108,6 +110,9 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.ChangeHistory > 0 {
+		st.SetHistory(c.ChangeHistory)
+	}
 	m.server = server.New(m.forServer(st), c.Server)
 	m.SetFaults(c.Faults)
 	ids := make([]uint64, len(c.Peers))
@@ -126,6 +131,7 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	}
 	m.group.Go(m.watch)
 	m.fatal.onFatal(func() { go m.node.Stop() })
+	m.exchange = m.link.Exchange(func(ctx context.Context, _ uint64, question []byte) []byte { return m.server.Answer(ctx, question) })
 	m.inbox.node.Store(m.node)
 	m.server.Serve(m.listener, clientTLS)
 	return m, nil
@@ -185,6 +191,8 @@ func translate(err error) error {
 		return server.ErrUnknown
 	case errors.Is(err, consensus.ErrNotLeader), errors.Is(err, consensus.ErrStopped):
 		return server.ErrNotLeader
+	case errors.Is(err, link.ErrSilent):
+		return server.ErrSilent
 	}
 	return err
 }
@@ -210,6 +218,10 @@ func (m *Member) forServer(st *store.Store) server.Member {
 		Replicated: func(ctx context.Context, i uint64, n int) error {
 			return translate(m.node.Replicated(ctx, i, n))
 		},
+		Ask: func(ctx context.Context, member int, question []byte) ([]byte, error) {
+			answer, err := m.exchange.Ask(ctx, uint64(member)+1, question)
+			return answer, translate(err)
+		},
 		StepDown: m.StepDown,
 		StepUp:   m.StepUp,
 		Applied:  func() uint64 { return m.node.Applied() },
@@ -233,6 +245,9 @@ func (m *Member) Sever() error {
 		return nil
 	}
 	err := m.listener.Close()
+	if m.exchange != nil {
+		m.exchange.Close() // before the server, which its work is done by
+	}
 	if m.server != nil {
 		m.server.Close()
 	}

@@ -130,7 +130,7 @@ func parseOn(v Value) ([]string, error) {
 }
 
 // Filter finds the document of the target that an incoming one is to be merged
-// with. The incoming document must have an _id. Error: 51132 if a field of On is
+// with. The incoming document must have an _id if On names it. Error: 51132 if a field of On is
 // missing, null or an array.
 func (w *Write) Filter(incoming Document) (*Filter, error) {
 	var all and

@@ -51,6 +51,15 @@ func (b *batch) close() {
 	}
 }
 
+// forget gives back the latches of a statement that failed, if the batch goes on with
+// nothing gathered: the next one may wait for a document only if it holds none, see the
+// package comment. With something gathered it does not wait.
+func (b *batch) forget() {
+	if b.k.txn == nil && len(b.w.docs) == 0 {
+		b.w.hold.releaseKinds(docKind, keyKind)
+	}
+}
+
 // flush proposes what was gathered.
 func (b *batch) flush() error {
 	if b.k.txn != nil {
@@ -128,56 +137,6 @@ func (b *batch) statement(id int32, f func() (reply document, err error)) (reply
 		}
 	}
 	return reply, err
-}
-
-// statements runs the n statements of a write command. exec runs one of them, by way
-// of statement; add takes its reply into account, or that of an earlier attempt.
-func (k *call) statements(n int, exec func(b *batch, i int, id int32) (document, error), add func(i int, reply document)) (*outcome, error) {
-	ordered := k.boolean("ordered", true)
-	ids, err := k.stmtIDs()
-	if err != nil {
-		return nil, err
-	}
-	out := &outcome{failed: writeErrors{k: k}}
-	b := k.newBatch()
-	defer b.close()
-	for i := range n {
-		id := ids(i)
-		if was := k.record.done(id); was != nil {
-			out.again = append(out.again, id)
-			add(i, document(was.Reply))
-			continue
-		}
-		reply, err := exec(b, i, id)
-		if err != nil {
-			if k.fatal(err) {
-				return nil, err
-			}
-			out.failed.add(i, err)
-			if ordered || k.inTxn {
-				break
-			}
-			continue
-		}
-		if reply != nil {
-			add(i, reply)
-		}
-		if b.stopped() {
-			return out, nil
-		}
-	}
-	return out, b.flush()
-}
-
-// outcome is what a write command answers beside its counts.
-type outcome struct {
-	failed writeErrors
-	again  retried
-}
-
-func (o *outcome) append(b *builder) {
-	o.failed.append(b)
-	o.again.append(b)
 }
 
 // open takes the shared latch of a collection, so that it stays what it is
@@ -389,49 +348,4 @@ func (b *batch) insert(ns string, doc document, vars *query.Vars) (document, err
 		return nil, duplicate(col, "_id_", idIndexKey, doc)
 	}
 	return doc, b.w.set(b.k.ctx, col, key, nil, doc)
-}
-
-// fatal says whether an error ends the whole command rather than a statement.
-func (k *call) fatal(err error) bool {
-	var own *Error
-	var other *query.Error
-	if !errors.As(err, &own) && !errors.As(err, &other) {
-		return true
-	}
-	code := asError(err).Code
-	return code == codeWriteConflict || code == codeLockTimeout || isRetriable(code) || code == codeMaxTimeMSExpired
-}
-
-// writeErrors gathers the errors of statements.
-type writeErrors struct {
-	docs []document
-	k    *call
-}
-
-func (w *writeErrors) add(i int, err error) {
-	e := asError(err)
-	b := newDoc().AppendInt32("index", int32(i)).AppendInt32("code", e.Code).AppendString("errmsg", e.Message)
-	e.appendExtra(b)
-	w.docs = append(w.docs, b.Build())
-	w.k.failed = true
-}
-
-func (w *writeErrors) append(b *builder) {
-	if len(w.docs) > 0 {
-		appendArray(b, "writeErrors", w.docs)
-	}
-}
-
-// retried are the statements that were executed by an earlier attempt.
-type retried []int32
-
-func (r retried) append(b *builder) {
-	if len(r) == 0 {
-		return
-	}
-	var list value.Builder
-	for _, id := range r {
-		list.Push(value.Int32(id))
-	}
-	b.AppendValue("retriedStmtIds", list.Array())
 }

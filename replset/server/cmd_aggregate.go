@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type aggregation struct {
 	ns       string // db.$cmd.aggregate for a pipeline that reads no collection
 	pipeline *query.Pipeline
+	vars     *query.Vars
 	sel      selection
 	batch    int64
 }
@@ -54,11 +56,11 @@ func (a *args) parseAggregate(k *call) (*aggregation, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	vars, err := k.vars(let, by)
-	if err != nil {
+	var err error
+	if agg.vars, err = k.vars(let, by); err != nil {
 		return nil, err
 	}
-	if agg.pipeline, err = query.ParsePipeline(stages, query.PipelineOptions{Vars: vars, SourceStages: []string{listLocalSessions, changeStreamStage}}); err != nil {
+	if agg.pipeline, err = query.ParsePipeline(stages, query.PipelineOptions{Vars: agg.vars, SourceStages: []string{listLocalSessions, changeStreamStage}}); err != nil {
 		return nil, err
 	}
 	if agg.pipeline.ReadsCollection() && strings.HasSuffix(agg.ns, ".$cmd.aggregate") {
@@ -121,8 +123,6 @@ func cmdAggregate(k *call) error {
 			return errorf(codeNotInTransaction, "$out and $merge are not allowed in a transaction")
 		case k.rc.level == "linearizable" || k.rc.level == "snapshot":
 			return errorf(codeInvalidOptions, "read concern %s is not supported with a pipeline that writes", k.rc.level)
-		case !k.role.Writable:
-			return errorf(codeNotPrimary, "not primary")
 		}
 	}
 	v, done, err := k.view()
@@ -149,7 +149,12 @@ func cmdAggregate(k *call) error {
 	end := func() { cur.Close(); close(); done() }
 	if write != nil {
 		defer end()
-		if err := k.writeResults(cur, write); err != nil {
+		if k.role.Writable {
+			err = k.writeResults(cur.Next, write)
+		} else {
+			err = k.forward(cur.Next, agg)
+		}
+		if err != nil {
 			return err
 		}
 		k.replicate()
@@ -159,7 +164,7 @@ func cmdAggregate(k *call) error {
 }
 
 // writeResults carries out $out or $merge.
-func (k *call) writeResults(cur *query.Cursor, w *query.Write) error {
+func (k *call) writeResults(next query.Source, w *query.Write) error {
 	if w.Target.DB == "" {
 		w.Target.DB = k.db
 	}
@@ -168,12 +173,12 @@ func (k *call) writeResults(cur *query.Cursor, w *query.Write) error {
 		return err
 	}
 	if w.Replace {
-		return k.writeOut(cur, ns)
+		return k.writeOut(next, ns)
 	}
 	b := k.newBatch()
 	defer b.close()
 	for {
-		doc, err := cur.Next()
+		doc, err := next()
 		if err == io.EOF {
 			break
 		}
@@ -188,9 +193,11 @@ func (k *call) writeResults(cur *query.Cursor, w *query.Write) error {
 }
 
 func (k *call) merge(b *batch, ns string, w *query.Write, doc document) error {
-	doc, err := query.PrepareInsert(doc, k.applyInput(0), nil)
-	if err != nil {
-		return err
+	if slices.Contains(w.On, "_id") {
+		var err error
+		if doc, err = query.PrepareInsert(doc, k.applyInput(0), nil); err != nil {
+			return err
+		}
 	}
 	f, err := w.Filter(doc)
 	if err != nil {
@@ -270,17 +277,10 @@ func sameSet(a, b []string) bool {
 }
 
 // writeOut replaces a collection by the results, in one entry.
-func (k *call) writeOut(cur *query.Cursor, ns string) error {
-	var docs []document
-	for {
-		doc, err := cur.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		docs = append(docs, doc)
+func (k *call) writeOut(results query.Source, ns string) error {
+	docs, err := query.ReadAll(results)
+	if err != nil {
+		return err
 	}
 	return k.ddl(ns, func(w *writer, old *collection) error {
 		if err := old.notAView(); err != nil {

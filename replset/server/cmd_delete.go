@@ -56,25 +56,26 @@ func (st *deleteStatement) do(b *batch, id int32, reply func(n int32, removed do
 	})
 }
 
+var deleteShape = &shape{known: []string{"q", "limit", "collation", "hint"}, required: []string{"q", "limit"}}
+
 func cmdDelete(k *call) error {
-	ns, err := k.target()
-	if err != nil {
-		return err
-	}
-	docs, err := k.documents("deletes")
-	if err != nil {
-		return err
-	}
-	if err := shapes("delete.deletes", docs, []string{"q", "limit", "collation", "hint"}, "q", "limit"); err != nil {
-		return err
-	}
-	vars, err := k.vars(k.document("let"), nil)
-	if err != nil {
-		return err
-	}
 	total := int32(0)
-	out, err := k.statements(len(docs), func(b *batch, i int, id int32) (document, error) {
-		return k.deleteOne(b, ns, docs[i], vars, id)
+	out, err := k.statements("deletes", deleteShape, func(b *batch, st *statement) (document, error) {
+		a := &args{what: k.statementName("deletes"), doc: st.doc}
+		limit := a.integer("limit", 0)
+		if limit != 0 && limit != 1 {
+			return nil, errorf(codeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
+		}
+		d, err := k.parseDelete(st.ns, a, "q", st.vars)
+		if err != nil {
+			return nil, err
+		}
+		if d.multi = limit == 0; d.multi && k.record != nil && !k.inTxn {
+			return nil, errorf(codeInvalidOptions, "Cannot use (or request) retryable writes with limit=0")
+		}
+		return d.do(b, st.id, func(n int32, _ document) (document, error) {
+			return newDoc().AppendInt32("n", n).Build(), nil
+		})
 	}, func(_ int, reply document) {
 		total += int32((&args{doc: reply}).integer("n", 0))
 	})
@@ -84,22 +85,4 @@ func cmdDelete(k *call) error {
 	k.out.AppendInt32("n", total)
 	out.append(k.out)
 	return nil
-}
-
-func (k *call) deleteOne(b *batch, ns string, d document, vars *query.Vars, id int32) (document, error) {
-	a := &args{what: "delete.deletes", doc: d}
-	limit := a.integer("limit", 0)
-	if limit != 0 && limit != 1 {
-		return nil, errorf(codeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
-	}
-	st, err := k.parseDelete(ns, a, "q", vars)
-	if err != nil {
-		return nil, err
-	}
-	if st.multi = limit == 0; st.multi && k.record != nil && !k.inTxn {
-		return nil, errorf(codeInvalidOptions, "Cannot use (or request) retryable writes with limit=0")
-	}
-	return st.do(b, id, func(n int32, _ document) (document, error) {
-		return newDoc().AppendInt32("n", n).Build(), nil
-	})
 }

@@ -31,7 +31,7 @@ func cmdFindAndModify(k *call) error {
 		for key, v := range value.Fields(document(was.Reply)) {
 			k.out.AppendValue(key, v)
 		}
-		retried{ids(0)}.append(k.out)
+		appendRetried(k.out, []int32{ids(0)})
 		return nil
 	}
 	vars, err := k.vars(k.document("let"), k.collation())

@@ -120,36 +120,23 @@ func (st *updateStatement) change(b *batch, col *collection, key []byte, doc doc
 	return nil
 }
 
-var updateFields = []string{"q", "u", "c", "upsert", "multi", "collation", "arrayFilters", "hint"}
+var updateShape = &shape{
+	known:    []string{"q", "u", "c", "upsert", "multi", "collation", "arrayFilters", "hint"},
+	required: []string{"q", "u"},
+}
 
 func cmdUpdate(k *call) error {
-	ns, err := k.target()
-	if err != nil {
-		return err
-	}
-	k.boolean("bypassDocumentValidation", false)
-	docs, err := k.documents("updates")
-	if err != nil {
-		return err
-	}
-	if err := shapes("update.updates", docs, updateFields, "q", "u"); err != nil {
-		return err
-	}
-	vars, err := k.vars(k.document("let"), nil)
-	if err != nil {
-		return err
-	}
 	var total updated
 	var upserted []document
-	out, err := k.statements(len(docs), func(b *batch, i int, id int32) (document, error) {
-		st, err := k.parseUpdate(ns, &args{what: "update.updates", doc: docs[i]}, "q", "u", vars)
+	out, err := k.statements("updates", updateShape, func(b *batch, st *statement) (document, error) {
+		u, err := k.parseUpdate(st.ns, &args{what: k.statementName("updates"), doc: st.doc}, "q", "u", st.vars)
 		if err != nil {
 			return nil, err
 		}
-		if st.multi && k.record != nil && !k.inTxn {
+		if u.multi && k.record != nil && !k.inTxn {
 			return nil, errorf(codeInvalidOptions, "Cannot use (or request) retryable writes with multi=true")
 		}
-		return st.do(b, id, (*updated).encode)
+		return u.do(b, st.id, (*updated).encode)
 	}, func(i int, reply document) {
 		a := &args{doc: reply}
 		total.n += int32(a.integer("n", 0))

@@ -10,7 +10,7 @@ import (
 	"github.com/assaylab/assay/replset/store"
 )
 
-func collectionLatch(ns string) string { return "c" + ns }
+func collectionLatch(ns string) string { return string(rune(collectionKind)) + ns }
 
 // allocate gives n numbers that no collection and no index has or is about to have.
 // Only a primary asks, which has applied everything that was committed before its

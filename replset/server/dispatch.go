@@ -63,7 +63,7 @@ func (s *Server) dispatch(c *conn, req *wire.Request) (out document, more, hangU
 	k := &call{s: s, conn: c, req: req, db: req.Database, name: req.Command(), number: -1, out: newDoc(), ctx: c.ctx, patience: c.ctx, cancel: func() {}}
 	k.args = args{what: k.name, doc: req.Body}
 	k.role, k.reign = s.topology.writes()
-	err := k.safely()
+	err := k.safely(k.serve)
 	defer func() { k.cancel() }()
 	if err == errHangUp {
 		return nil, false, true
@@ -72,8 +72,8 @@ func (s *Server) dispatch(c *conn, req *wire.Request) (out document, more, hangU
 }
 
 // safely turns a defect of one command into its error, so that other clients of
-// the process do not suffer.
-func (k *call) safely() (err error) {
+// the process do not suffer, and gives back the session in any case.
+func (k *call) safely(run func() error) (err error) {
 	defer func() {
 		if k.hold != nil {
 			k.hold.release()
@@ -82,6 +82,11 @@ func (k *call) safely() (err error) {
 			err = errorf(codeInternalError, "panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	return run()
+}
+
+// serve runs a command that a client has sent.
+func (k *call) serve() error {
 	k.cmd = k.s.commands[k.name]
 	if k.cmd == nil {
 		return errorf(codeCommandNotFound, "no such command: '%s'", k.name)

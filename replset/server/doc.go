@@ -19,8 +19,32 @@
 // unique keys' latches and checks them, call.commit proposes everything as
 // one entry and releases the latches when its fate is known.
 //
-// Latches cannot deadlock. A plain write waits for a document's latch only while it
-// holds no other document's and no key's; for keys it waits in their order. Where that
-// cannot be had, in the middle of a batch, it does not wait but proposes what it
-// has first. A transaction never waits for either.
+// # The order of latches
+//
+// There are four kinds, and they are taken in this order:
+//
+//		session → collections, by name → one document → its unique keys, by name
+//
+//	  - A command has at most one session's, which it took first. Who ends several
+//	    sessions waits for each on a goroutine of its own; the removal of old records only
+//	    tries.
+//	  - A write has the shared latch of one collection at a time, that of its command, from
+//	    before its first document until its entry is through. Also a driver's bulkWrite is
+//	    such commands, one after the other. What changes the catalogue takes exclusive
+//	    ones, holds nothing of a later kind, and takes several in the order of their names.
+//	    To make a collection that it lacks, a write first gives back the shared latch, and
+//	    cannot hold a document of a collection that did not exist.
+//	  - It waits for a document's latch only while it holds no other document's and no
+//	    key's, and for keys' in their order. Where that cannot be had, in the middle of a
+//	    batch, it does not wait but proposes what it has first; what a statement that
+//	    failed has taken is given back before the next one (batch.forget).
+//	  - A transaction never waits for documents and keys. It waits for a collection no
+//	    longer than Options.LockTimeout, since it may hold anything by then.
+//
+// So nobody waits for ever: who waits for a latch waits for its holder, or for one who
+// came earlier for the same latch. Without transactions each of them waits for a latch
+// later in the order, or came earlier, and such a chain has an end. A cycle must have a
+// transaction in it that waits for a collection, and ends with that wait. Whether
+// latches have an end does not depend on the client: a transaction ends with its
+// lifetime, an entry with its term.
 package server

@@ -22,6 +22,7 @@ func newDoc() *builder { return bsoncore.NewDocumentBuilder() }
 const (
 	codeInternalError       = 1
 	codeBadValue            = 2
+	codeHostUnreachable     = 6
 	codeFailedToParse       = 9
 	codeUnauthorized        = 13
 	codeTypeMismatch        = 14

@@ -9,9 +9,17 @@ import (
 
 func digits(i int) string { return strconv.Itoa(i) }
 
-// latches are the locks of a primary: documents, unique keys, sessions,
-// collections. They live in memory only; package comment says why nobody can wait
-// for ever.
+// Kinds of latches are the first byte of their names.
+const (
+	sessionKind    = 's'
+	collectionKind = 'c'
+	docKind        = 'd'
+	keyKind        = 'k'
+)
+
+// latches are the locks of a primary: sessions, collections, documents, unique keys.
+// They live in memory only; the package comment says in which order they are taken and
+// why nobody can wait for ever.
 type latches struct {
 	mu   sync.Mutex
 	held map[string]*latch
@@ -133,6 +141,17 @@ func (h *holder) releaseOne(key string) {
 	defer h.l.mu.Unlock()
 	if h.has(key) {
 		h.drop(key)
+	}
+}
+
+// releaseKinds gives back all latches of some kinds.
+func (h *holder) releaseKinds(kinds ...byte) {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	for key := range h.keys {
+		if slices.Contains(kinds, key[0]) {
+			h.drop(key)
+		}
 	}
 }
 

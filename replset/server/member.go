@@ -13,6 +13,10 @@ var (
 	errUnknown = errors.New("leadership was lost while the write was under way")
 )
 
+// ErrSilent is what Ask returns where the other member was not heard of: whether it has
+// done what it was asked, or will, is open.
+var ErrSilent = errors.New("the other member does not answer")
+
 // ErrNotLeader and ErrUnknown are what the functions of a Member return when
 // nothing was proposed, and when the fate of what was proposed is open.
 var (
@@ -51,6 +55,9 @@ type Member struct {
 	ReadIndex func(ctx context.Context) error
 	// Replicated waits until so many members have an entry in their log.
 	Replicated func(ctx context.Context, index uint64, count int) error
+	// Ask has another member's server answer a question, see Server.Answer. Where ctx
+	// ends first the error is its cause.
+	Ask func(ctx context.Context, member int, question []byte) (answer []byte, err error)
 	// StepDown hands leadership to another member and returns when it is gone.
 	StepDown func(ctx context.Context) error
 	// StepUp makes this member stand for election.

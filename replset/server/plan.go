@@ -311,12 +311,16 @@ func hintedIndex(col *collection, hint query.Value) (x *index, natural int, err 
 // sameKey compares key patterns; 1 and 1.0 are the same direction.
 func sameKey(a, b document) bool { return value.Equal(value.Doc(a), value.Doc(b)) }
 
+// single says whether the plan is one document by its _id, whose key is then Low of its
+// span.
+func (p *plan) single() bool { return p.byID && p.exact && len(p.spans) == 1 }
+
 // name is the index's name for explain, and its stage.
 func (p *plan) stage() (stage, name string) {
 	switch {
 	case p.index != nil:
 		return "IXSCAN", p.index.Name
-	case p.byID && p.exact && len(p.spans) == 1:
+	case p.single():
 		return "IDHACK", "_id_"
 	case p.byID && (len(p.spans) != 1 || p.spans[0].Low != nil || p.spans[0].Below != nil):
 		return "IXSCAN", "_id_"

@@ -87,7 +87,7 @@ func (ss *sessions) abandonAll() {
 	}
 }
 
-func sessionLatch(id []byte) string { return "s" + string(id) }
+func sessionLatch(id []byte) string { return string(rune(sessionKind)) + string(id) }
 
 // record is what a session remembers of its last retryable write or
 // transaction, on all members.

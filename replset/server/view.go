@@ -182,7 +182,7 @@ func sortItems(in items, by *query.Sort) items {
 
 // scan gives the committed documents of a plan.
 func (v *view) scan(col *collection, p *plan) (items, func()) {
-	if stage, _ := p.stage(); stage == "IDHACK" {
+	if p.single() {
 		return v.single(col, p.spans[0].Low), func() {}
 	}
 	spans := slices.Clone(p.spans)
@@ -272,7 +272,7 @@ func (v *view) overlay(col *collection, p *plan, raw items) items {
 	if !v.ownsAny(col) {
 		return raw
 	}
-	mine := v.own.sorted(col.ID)
+	mine := v.mine(col, p)
 	if p.index == nil && p.reverse {
 		slices.Reverse(mine)
 	}
@@ -308,6 +308,17 @@ func (v *view) overlay(col *collection, p *plan, raw items) items {
 			return it, nil
 		}
 	}
+}
+
+// mine are the transaction's own documents that the plan may find.
+func (v *view) mine(col *collection, p *plan) []pendingDoc {
+	if !p.single() {
+		return v.own.sorted(col.ID)
+	}
+	if d := v.own.pending(col.ID, p.spans[0].Low); d != nil {
+		return []pendingDoc{*d}
+	}
+	return nil
 }
 
 // source is items as the query package reads them, with skip and limit.

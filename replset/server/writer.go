@@ -13,9 +13,9 @@ import (
 	"github.com/assaylab/assay/replset/store"
 )
 
-// errBusy is returned in the middle of a batch when a latch is held by somebody
-// else: propose the batch first, then try again.
-var errBusy = errors.New("a latch is held by somebody else")
+// errBusy is returned in the middle of a batch, mostly because a latch is held by
+// somebody else: propose what was gathered first, then try again.
+var errBusy = errors.New("the batch must be proposed first")
 
 // writer gathers the writes of one entry and holds their latches: of one
 // command's batch, or of a whole transaction.
@@ -84,11 +84,11 @@ func (w *writer) empty() bool {
 }
 
 func docLatch(col uint32, key []byte) string {
-	return string(append([]byte{'d', byte(col >> 24), byte(col >> 16), byte(col >> 8), byte(col)}, key...))
+	return string(append([]byte{docKind, byte(col >> 24), byte(col >> 16), byte(col >> 8), byte(col)}, key...))
 }
 
 func keyLatch(index uint32, key []byte) string {
-	return string(append([]byte{'k', byte(index >> 24), byte(index >> 16), byte(index >> 8), byte(index)}, key...))
+	return string(append([]byte{keyKind, byte(index >> 24), byte(index >> 16), byte(index >> 8), byte(index)}, key...))
 }
 
 func conflict() error {

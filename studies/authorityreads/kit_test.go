@@ -1,50 +1,17 @@
 package authorityreads
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/assaylab/assay/lab/check"
 	"github.com/assaylab/assay/lab/flow"
-	"github.com/assaylab/assay/replset"
+	"github.com/assaylab/assay/studies/internal/studytest"
 )
 
 // TestMain is also the member of a set whose members are processes.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "member" {
-		if err := replset.RunMember(context.Background(), os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(inMemory(m.Run))
-}
-
-// inMemory runs the tests with their temporary files in memory: what is tested here
-// does not depend on a disk, but waits for it at every write.
-func inMemory(run func() int) int {
-	dir, err := os.MkdirTemp("/dev/shm", "authority-reads-test-")
-	if err != nil {
-		return run()
-	}
-	defer os.RemoveAll(dir)
-	os.Setenv("TMPDIR", dir)
-	return run()
-}
-
-func memberCommand(t *testing.T) []string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []string{self, "member"}
-}
+func TestMain(m *testing.M) { studytest.Main(m) }
 
 // short are settings of a run that takes seconds.
 func short() map[string]string {
@@ -73,28 +40,11 @@ func carryOut(t *testing.T, member []string, treatment string, extra arm, settin
 	if extra.source != nil {
 		all[treatment] = extra
 	}
-	study := newStudy(member, all, map[string][]byte{"": compared(treatment)})
-	plan, err := flow.ReadStudy(study, "")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i := range cells {
 		cells[i] = "scenario=" + cells[i]
 	}
-	reason, err := flow.Narrowing{Rounds: 1, Warmup: -1, Cells: cells, Settings: settings}.Apply(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock, err := flow.Freeze(context.Background(), plan, reason)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "run")
-	o, err := flow.Run(context.Background(), plan, lock, flow.Options{Out: dir, Events: flow.Events{Note: func(s string) { t.Log(s) }}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	study := newStudy(member, all, map[string][]byte{"": compared(treatment)})
+	return studytest.CarryOut(t, study, "", flow.Narrowing{Rounds: 1, Warmup: -1, Cells: cells, Settings: settings})
 }
 
 // verdicts are the verdicts of the checks of an arm, worst of all its trials.
@@ -112,20 +62,4 @@ func verdicts(o *flow.Outcome, arm string) map[string]check.Result {
 		}
 	}
 	return out
-}
-
-// told logs what the trials say, when a test has failed.
-func told(t *testing.T, o *flow.Outcome) {
-	t.Helper()
-	if !t.Failed() {
-		return
-	}
-	for _, r := range o.Run.Records {
-		if r.Trial != nil {
-			t.Logf("%s %s: %s %v %v", r.Trial.Cell, r.Trial.Arm, r.Trial.Status, r.Trial.Values, r.Trial.Notes)
-			for _, c := range r.Trial.Checks {
-				t.Logf("    %s %s %s %v %v", c.Name, c.Verdict, c.Message, c.Kinds, c.Examples)
-			}
-		}
-	}
 }

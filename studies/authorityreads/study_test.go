@@ -10,6 +10,7 @@ import (
 	"github.com/assaylab/assay/lab/gate"
 	"github.com/assaylab/assay/lab/protocol"
 	"github.com/assaylab/assay/replset"
+	"github.com/assaylab/assay/studies/internal/studytest"
 )
 
 func TestTheProtocolsAreSound(t *testing.T) {
@@ -39,7 +40,7 @@ var timed = map[string]bool{checkDeadline: true, checkRecovered: true, checkSupp
 // TestAShortRun carries the study out on members that are processes, in seconds.
 func TestAShortRun(t *testing.T) {
 	settings := short()
-	o := carryOut(t, memberCommand(t), "shared", arm{}, settings, "latency-1x8", "kill-fast", "nomajority", "dual-primary")
+	o := carryOut(t, studytest.MemberCommand(t), "shared", arm{}, settings, "latency-1x8", "kill-fast", "nomajority", "dual-primary")
 	for _, arm := range []string{"linearizable", "shared"} {
 		have := verdicts(o, arm)
 		for _, name := range []string{checkSupported, checkDeadline, checkStale, checkOrder, checkRecovered, checkDual, checkTornDown} {
@@ -60,7 +61,6 @@ func TestAShortRun(t *testing.T) {
 	if o.Verdict.Class == gate.Go {
 		t.Error("a part of the protocol ended in go")
 	}
-	told(t, o)
 }
 
 // TestASetThatIsThere runs on a set by its URI: what needs more than a command is left
@@ -89,7 +89,6 @@ func TestASetThatIsThere(t *testing.T) {
 			}
 		}
 	}
-	defer told(t, o)
 	if v := o.Verdict; v.Outcome != "ABORT" && v.Class != gate.Inconclusive || !strings.Contains(o.Run.Lock.Exploratory, "without cells") {
 		t.Errorf("%s, %q", o.Verdict.Class, o.Run.Lock.Exploratory)
 	}
@@ -149,7 +148,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 }
 
 func TestNothingIsLeftOfASet(t *testing.T) {
-	r := &run{member: memberCommand(t), scratch: t.TempDir()}
+	r := &run{member: studytest.MemberCommand(t), scratch: t.TempDir()}
 	s, err := r.fresh(t.Context(), plan{}, replset.Fast)
 	if err != nil {
 		t.Fatal(err)

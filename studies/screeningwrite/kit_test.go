@@ -1,51 +1,18 @@
 package screeningwrite
 
 import (
-	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/assaylab/assay/lab/check"
 	"github.com/assaylab/assay/lab/flow"
 	"github.com/assaylab/assay/lab/protocol"
-	"github.com/assaylab/assay/replset"
+	"github.com/assaylab/assay/studies/internal/studytest"
 )
 
 // TestMain is also the member of a set whose members are processes.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "member" {
-		if err := replset.RunMember(context.Background(), os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(inMemory(m.Run))
-}
-
-// inMemory runs the tests with their temporary files in memory: what is tested here
-// does not depend on a disk, but waits for it at every write.
-func inMemory(run func() int) int {
-	dir, err := os.MkdirTemp("/dev/shm", "screening-write-test-")
-	if err != nil {
-		return run()
-	}
-	defer os.RemoveAll(dir)
-	os.Setenv("TMPDIR", dir)
-	return run()
-}
-
-func memberCommand(t *testing.T) []string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []string{self, "member"}
-}
+func TestMain(m *testing.M) { studytest.Main(m) }
 
 // small are settings of a set that costs little: one member, in this process, without
 // waiting for a disk.
@@ -65,24 +32,7 @@ func cellName(target string, reviewers int, eligibility, regime string) string {
 func carryOut(t *testing.T, member []string, all map[string]arm, rounds int, settings map[string]string, cells ...string) *flow.Outcome {
 	t.Helper()
 	study := newStudy(member, all, map[string][]byte{"": quick})
-	plan, err := flow.ReadStudy(study, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	reason, err := flow.Narrowing{Rounds: rounds, Warmup: -1, Cells: cells, Settings: settings}.Apply(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock, err := flow.Freeze(context.Background(), plan, reason)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := flow.Run(context.Background(), plan, lock, flow.Options{Out: filepath.Join(t.TempDir(), "run"), Events: flow.Events{Note: func(s string) { t.Log(s) }}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { told(t, o) })
-	return o
+	return studytest.CarryOut(t, study, "", flow.Narrowing{Rounds: rounds, Warmup: -1, Cells: cells, Settings: settings})
 }
 
 // with are the arms with a changed one.
@@ -101,27 +51,6 @@ func worst(o *flow.Outcome) map[string]check.Result {
 		out[c.Name] = c
 	}
 	return out
-}
-
-// told logs what the trials say, when a test has failed.
-func told(t *testing.T, o *flow.Outcome) {
-	t.Helper()
-	if !t.Failed() {
-		return
-	}
-	for _, r := range o.Run.Records {
-		switch {
-		case r.Trial != nil:
-			t.Logf("%s %s round %d: %s %v %v", r.Trial.Cell, r.Trial.Arm, r.Trial.Round, r.Trial.Status, r.Trial.Values, r.Trial.Notes)
-			for _, c := range r.Trial.Checks {
-				if c.Verdict != check.Pass {
-					t.Logf("    %s %s %s %v", c.Name, c.Verdict, c.Message, c.Examples)
-				}
-			}
-		case r.Check != nil && r.Check.Result.Verdict != check.Pass:
-			t.Logf("%s %s: %s", r.Check.Result.Name, r.Check.Result.Verdict, r.Check.Result.Message)
-		}
-	}
 }
 
 // planned are the cells of a protocol by name.

@@ -11,6 +11,7 @@ import (
 	"github.com/assaylab/assay/lab/gate"
 	"github.com/assaylab/assay/lab/trial"
 	"github.com/assaylab/assay/replset"
+	"github.com/assaylab/assay/studies/internal/studytest"
 )
 
 func TestTheProtocolsAreSound(t *testing.T) {
@@ -113,7 +114,7 @@ func TestCommandsAreCountedOnASetThatIsThere(t *testing.T) {
 
 // TestMembersThatAreProcesses is what a run does by default.
 func TestMembersThatAreProcesses(t *testing.T) {
-	o := carryOut(t, memberCommand(t), arms(), 1, map[string]string{"members": "3", "processes": "on", "sync": "on"},
+	o := carryOut(t, studytest.MemberCommand(t), arms(), 1, map[string]string{"members": "3", "processes": "on", "sync": "on"},
 		cellName(targetDifferent, 10, "off", "kill"), cellName(targetDifferent, 2, "on", "free"))
 	for _, name := range []string{checkPersisted, checkCauses, checkBefore, checkAfter, checkFault + faultKill, checkBudget, "completed"} {
 		if r := worst(o)[name]; r.Verdict != check.Pass {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -56,6 +57,26 @@ func NewVars(let bsoncore.Document, sys System) (*Vars, error) {
 // With adds a variable, which hides an outer one of the same name.
 func (vs *Vars) With(name string, v value.Value) *Vars {
 	return &Vars{sys: vs.System(), name: name, value: v, outer: vs}
+}
+
+// Let is a let document that gives the same user variables again, whenever and wherever
+// it is evaluated.
+func (vs *Vars) Let() bsoncore.Document {
+	var names []*Vars
+	for v := vs; v != nil; v = v.outer {
+		if v.name != "" && !slices.ContainsFunc(names, func(o *Vars) bool { return o.name == v.name }) {
+			names = append(names, v)
+		}
+	}
+	b := bsoncore.NewDocumentBuilder()
+	for _, v := range slices.Backward(names) {
+		if value.IsMissing(v.value) {
+			b.AppendString(v.name, "$$REMOVE")
+		} else {
+			b.AppendDocument(v.name, bsoncore.NewDocumentBuilder().AppendValue("$literal", v.value).Build())
+		}
+	}
+	return b.Build()
 }
 
 // System is what the variables were made with.

@@ -2,14 +2,13 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/assaylab/assay/lab/flow"
+	"github.com/assaylab/assay/studies/internal/studytest"
 	"github.com/assaylab/assay/studies/screeningwrite"
 )
 
@@ -20,25 +19,11 @@ func cellName(target string, reviewers int, eligibility, regime string) string {
 // finished is the folder of a run of some cells, on members in this process.
 func finished(t *testing.T, cells ...string) string {
 	t.Helper()
-	plan, err := flow.ReadStudy(screeningwrite.New(nil), "quick")
-	if err != nil {
-		t.Fatal(err)
-	}
-	reason, err := flow.Narrowing{Rounds: 2, Warmup: 0, Cells: cells, Settings: map[string]string{"processes": "off", "sync": "off", "count_commands": "on"}}.Apply(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock, err := flow.Freeze(context.Background(), plan, reason)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "run")
-	o, err := flow.Run(context.Background(), plan, lock, flow.Options{Out: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := studytest.CarryOut(t, screeningwrite.New(nil), "quick", flow.Narrowing{
+		Rounds: 2, Cells: cells, Settings: map[string]string{"processes": "off", "sync": "off", "count_commands": "on"},
+	})
 	t.Logf("%s: %s", o.Verdict.Outcome, o.Verdict.Why)
-	return dir
+	return o.Run.Dir
 }
 
 func printed(t *testing.T, args ...string) (string, error) {
