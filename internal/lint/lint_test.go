@@ -55,7 +55,7 @@ var imports = map[string][]string{
 	"replset/consensus": {"replset/internal/defect", "internal/wal", "internal/fsys"},
 	"replset/store":     {},
 	"replset/server":    {"replset/query/...", "replset/wire", "replset/consensus", "replset/store", "replset/internal/defect"},
-	"replset/member":    {"replset/consensus", "replset/link", "replset/server", "replset/store", "replset/internal/defect"},
+	"replset/member":    {"replset/consensus", "replset/link", "replset/server", "replset/store", "replset/internal/..."},
 	"replset/cli":       {"replset"},
 	"replset":           {"replset/...", "internal/peak"},
 	"artrie/...":        {"artrie/...", "internal/wal", "internal/fsys"},
@@ -65,6 +65,7 @@ var imports = map[string][]string{
 
 	"replset/internal/defect":  {},
 	"replset/internal/history": {},
+	"replset/internal/ordered": {},
 	"authority/...":            {"authority"},
 
 	"internal/spawn":  {},

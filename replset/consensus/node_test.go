@@ -18,6 +18,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/assaylab/assay/replset/internal/ordered"
 	"github.com/assaylab/assay/replset/link"
 )
 
@@ -181,7 +182,7 @@ func (c *cluster) open(m *member, ids []uint64, send func(uint64, []byte)) {
 	if m.wrap != nil {
 		fs = m.wrap(fs)
 	}
-	db, err := pebble.Open("data/state", &pebble.Options{FS: fs, Logger: quiet{}, DisableWAL: true})
+	db, err := pebble.Open("data/state", &pebble.Options{FS: ordered.FS{FS: fs}, Logger: quiet{}, DisableWAL: true})
 	if err != nil {
 		c.t.Fatal(err)
 	}

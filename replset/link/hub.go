@@ -41,13 +41,14 @@ func (h *Hub) at(addr string) *Node {
 }
 
 // hand gives a message to a node of the hub. If none has the address it is lost.
-func (n *Node) hand(p *peer, msg []byte) {
+func (n *Node) hand(p *peer, out parcel) {
 	n.mu.Lock()
 	addr := p.addr
 	n.mu.Unlock()
 	if to := n.hub.at(addr); to != nil && to.enter(n) {
 		defer to.group.Done()
-		to.receive(n.id, msg)
+		_, talks := to.hears(n.id)
+		to.deliver(n.id, out.what, out.msg, talks)
 	}
 }
 

@@ -205,7 +205,7 @@ func (n *Node) send(id uint64, p *peer) {
 			continue
 		}
 		if n.hub != nil {
-			n.hand(p, now.msg)
+			n.hand(p, now)
 			continue
 		}
 		if conn == nil {
@@ -350,14 +350,19 @@ func (n *Node) read(c net.Conn) {
 		if !n.held() {
 			return
 		}
-		hears, talks := n.hears(from)
-		switch {
-		case !hears:
-		case head[4] == plain:
-			n.receive(from, msg)
-		case head[4] == ofExchange && talks != nil:
-			talks.receive(from, msg)
+		if hears, talks := n.hears(from); hears {
+			n.deliver(from, head[4], msg, talks)
 		}
+	}
+}
+
+// deliver gives a message to whom it is for. What is for nobody is lost.
+func (n *Node) deliver(from uint64, what byte, msg []byte, talks *Exchange) {
+	switch {
+	case what == plain:
+		n.receive(from, msg)
+	case what == ofExchange && talks != nil:
+		talks.receive(from, msg)
 	}
 }
 

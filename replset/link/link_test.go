@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -83,6 +84,26 @@ func testPause(t *testing.T, h *Hub) {
 			expect(t, got, "meanwhile")
 		})
 	}
+}
+
+// A question goes the way of every message, and never to who receives the others.
+func TestAQuestionTravels(t *testing.T) { both(t, testQuestion) }
+
+func testQuestion(t *testing.T, h *Hub) {
+	a, b, got := pair(t, h)
+	answer := func(_ context.Context, from uint64, question []byte) []byte {
+		return fmt.Appendf(nil, "%d asked %s", from, question)
+	}
+	x, y := a.Exchange(answer), b.Exchange(answer)
+	defer x.Close()
+	defer y.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	reply, err := x.Ask(ctx, 2, []byte("why"))
+	if err != nil || string(reply) != "1 asked why" {
+		t.Fatalf("%q, %v", reply, err)
+	}
+	nothing(t, got)
 }
 
 func TestACutLosesAndHealsInOneDirection(t *testing.T) { both(t, testCut) }

@@ -20,6 +20,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/assaylab/assay/replset/internal/ordered"
 	"github.com/assaylab/assay/replset/server"
 )
 
@@ -186,7 +187,7 @@ func openDB(dir string, fs vfs.FS, logger *fatal) (*pebble.DB, error) {
 	cache := pebble.NewCache(16 << 20)
 	defer cache.Unref()
 	o := &pebble.Options{
-		Logger: logger, Cache: cache, MemTableSize: 8 << 20, MemTableStopWritesThreshold: memtables, FS: fs,
+		Logger: logger, Cache: cache, MemTableSize: 8 << 20, MemTableStopWritesThreshold: memtables, FS: ordered.FS{FS: fs},
 		EventListener:      &pebble.EventListener{BackgroundError: logger.background},
 		FormatMajorVersion: pebble.FormatWALSyncChunks,
 		// What a crash takes is made again from the agreement's log.
