@@ -222,6 +222,48 @@ func TestATransactionThatTakesTooLongEnds(t *testing.T) {
 	}
 }
 
+// TestAnAbortThatOvertakesTheStartEndsIt is a client that gives up while its first
+// statement is on the way: the abort takes another connection and may be faster. The
+// transaction would keep its documents from others for its whole lifetime.
+func TestAnAbortThatOvertakesTheStartEndsIt(t *testing.T) {
+	s, c := start(t, replset.Options{})
+	ctx := within(t)
+	col := c.Database("db").Collection("c")
+	_, err := col.InsertOne(ctx, bson.M{"_id": 1})
+	must(t, err)
+	session := bson.E{Key: "lsid", Value: bson.M{"id": bson.Binary{Subtype: 4, Data: []byte("0123456789abcdef")}}}
+	of := func(number int64) []bson.E {
+		return []bson.E{session, {Key: "txnNumber", Value: number}, {Key: "autocommit", Value: false}}
+	}
+	update := func(number int64) bson.D {
+		cmd := bson.D{
+			{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.M{"q": bson.M{"_id": 1}, "u": bson.M{"$set": bson.M{"n": number}}}}},
+			{Key: "startTransaction", Value: true},
+		}
+		return append(cmd, of(number)...)
+	}
+	end := func(name string, number int64) bson.D {
+		return append(append(bson.D{{Key: name, Value: 1}}, of(number)...), bson.E{Key: "$db", Value: "admin"})
+	}
+	uri := s.MemberURI(s.Primary())
+	if got := raw(t, uri, end("abortTransaction", 5)); got["code"] != int32(251) {
+		t.Errorf("the abort gave %v", got)
+	}
+	if got := raw(t, uri, update(5)); got["ok"] != 0.0 {
+		t.Errorf("the start gave %v", got)
+	}
+	// It would wait for the transaction.
+	_, err = col.UpdateOne(ctx, bson.M{"_id": 1}, bson.M{"$set": bson.M{"n": 0}})
+	must(t, err)
+	// The session is as good as before.
+	if got := raw(t, uri, update(6)); got["ok"] != 1.0 {
+		t.Fatalf("the next start gave %v", got)
+	}
+	if got := raw(t, uri, end("commitTransaction", 6)); got["ok"] != 1.0 {
+		t.Errorf("its commit gave %v", got)
+	}
+}
+
 // raw sends a command as it is, without what the driver would add.
 func raw(t *testing.T, uri string, cmd bson.D) bson.M {
 	t.Helper()

@@ -62,6 +62,13 @@ func (k *call) checkoutTransaction() error {
 		if k.record.Number == k.number && k.record.Committed {
 			ss.number, ss.state = k.number, txnCommitted
 		} else {
+			if k.cmd.name == "abortTransaction" {
+				// The client has given it up. Its first statement, sent over a connection
+				// that was closed meanwhile, may still come, and what it would open nobody
+				// would end.
+				k.s.abortTransaction(ss)
+				ss.number, ss.state = k.number, txnAborted
+			}
 			return noSuchTransaction(k.number)
 		}
 	}
