@@ -59,7 +59,14 @@ before it and the log have everything is damage that has lost nothing.`,
 			if err != nil {
 				return classed(err, "salvage DIR NEW writes what can be read")
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%s: %d keys, %d operations, %d of them in checkpoint %d\n", args[0], rep.Keys, rep.LastLSN, rep.Covered, rep.Checkpoint)
+			where := "all in the log"
+			switch {
+			case rep.Checkpoint > 0:
+				where = fmt.Sprintf("%d of them in checkpoint %d", rep.Covered, rep.Checkpoint)
+			case rep.PassedOver == nil:
+				where += ": there is no checkpoint yet"
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s: %d keys, %d operations, %s\n", args[0], rep.Keys, rep.LastLSN, where)
 			if rep.PassedOver != nil {
 				return &Error{fmt.Errorf("%s: a newer checkpoint cannot be read: %w\nNo key is lost: the log has what it had. The next process that opens the folder removes it", args[0], rep.PassedOver), statusDamage}
 			}
