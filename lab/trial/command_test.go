@@ -366,6 +366,13 @@ func TestTheScratchFolder(t *testing.T) {
 	if n, err := r.ScratchBytes(); err != nil || n != int64(len("0\n1\n2\n")+len("2\n")) {
 		t.Errorf("ScratchBytes says %d, %v", n, err)
 	}
+	// An ordinary user may not remove what is in a folder without the right to write.
+	if err := r.Close(context.Background(), true); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "scratch")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the scratch folder is still there: %v", err)
+	}
 }
 
 func TestAnArmMayBreakItsScratchFolder(t *testing.T) {
