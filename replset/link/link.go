@@ -80,7 +80,7 @@ const (
 // receive is called for each message that arrives, concurrently for different
 // senders, and owns the bytes.
 func Listen(id uint64, token Token, addr string, receive func(from uint64, msg []byte)) (*Node, error) {
-	l, err := net.Listen("tcp", addr)
+	l, err := ListenTCP(addr)
 	if err != nil {
 		return nil, fmt.Errorf("link of member %d: %w", id, err)
 	}

@@ -91,7 +91,7 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 			return nil, err
 		}
 	}
-	if m.listener, err = net.Listen("tcp", c.Hosts[c.Index]); err != nil {
+	if m.listener, err = link.ListenTCP(c.Hosts[c.Index]); err != nil {
 		return nil, err
 	}
 	if m.link, err = link.Listen(c.id(), c.Token, c.Peers[c.Index], m.inbox.receive); err != nil {
