@@ -15,14 +15,14 @@ type CheckReport struct {
 	Checkpoint uint64 // its number; 0: there is none
 	Covered    uint64 // operations in the checkpoint
 	LastLSN    uint64 // operations in all
-	// PassedOver says what is wrong with newer checkpoints than the one that
-	// was read; nil for none. The log has what they had.
+	// PassedOver says what is wrong with manifests and node files beside those of the
+	// checkpoint that was read; nil for nothing. The log has what they had.
 	PassedOver error
 }
 
 // Check verifies a folder that is not open: every checksum of the newest
 // checkpoint's blocks and of the log, the structure of the tree, the counts. It
-// changes nothing. fs nil: the machine's file system. It fails with ErrLocked and ErrDamaged.
+// changes nothing. fs nil: the machine's file system. It fails with ErrLocked, ErrVersion and ErrDamaged.
 func Check(dir string, fs fsys.FS) (rep CheckReport, err error) {
 	f, err := readFolder(dir, fs)
 	if err == nil {

@@ -24,6 +24,11 @@ type CheckpointStats struct {
 	Elapsed time.Duration
 }
 
+// wholeBlock is the subtree that a store with a memory budget writes as one block, in
+// bytes: it then faults once where it would fault for the parts, at the price of larger
+// checkpoints.
+const wholeBlock = 768
+
 // minCompact is the node file below which its dead bytes are not worth a
 // compaction, in bytes.
 const minCompact = 1 << 20
@@ -88,17 +93,20 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 	if t.last != nil {
 		next.Gen = t.last.Gen
 	}
-	logBytes, wasDirty, wasLive := t.log.Bytes(), t.dirty.Swap(0), t.live.Load()
+	logBytes, wasDirty := t.log.Bytes(), t.dirty.Swap(0)
+	givesUp := int64(0) // live bytes of the generation that ends
 	if stats.Full {
 		t.used.gen++
-		next.Gen = t.used.gen
+		next.Gen, givesUp = t.used.gen, t.live.Load()
 		if nodes, err = image.CreateNodes(t.fs, t.dir, next.Gen); err != nil {
 			return err
 		}
-		t.live.Store(0)
 	}
 	before := nodes.Size()
 	p := radix.Packer{Gen: next.Gen, All: stats.Full, Owner: nodes.Owner(), Src: &t.src, Write: nodes.Write}
+	if t.opt.MemoryBudget > 0 {
+		p.Whole = wholeBlock
+	}
 	packed := func() {}
 	if t.opt.ImageInMemory {
 		nodes.Gather()
@@ -110,16 +118,15 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 			unlock()
 		}
 	}
-	if err := t.writeImage(&p, v, nodes, &next, stats, packed); err != nil {
+	if err := t.writeImage(&p, v, nodes, &next, stats, givesUp, packed); err != nil {
 		p.Abort()
 		nodes.Rewind(before)
 		t.dirty.Add(wasDirty)
-		if stats.Full {
-			t.live.Store(wasLive)
-		}
 		return err
 	}
 	p.Commit()
+	// What commits have made dead meanwhile they have subtracted.
+	t.live.Add(stats.Bytes - givesUp)
 	t.nodes.Store(nodes)
 	t.nodeBytes.Store(next.End)
 	t.last, t.prev, t.used.number = &next, t.last, next.Number
@@ -129,7 +136,7 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 
 // writeImage writes and publishes an image: blocks, sync, manifest (K1, K2). It
 // calls packed when it needs the tree no more.
-func (t *Trie) writeImage(p *radix.Packer, v *version, nodes *image.Nodes, next *image.Manifest, stats *CheckpointStats, packed func()) error {
+func (t *Trie) writeImage(p *radix.Packer, v *version, nodes *image.Nodes, next *image.Manifest, stats *CheckpointStats, givesUp int64, packed func()) error {
 	before := nodes.Size()
 	root, err := p.Pack(&v.root)
 	if err != nil {
@@ -143,8 +150,8 @@ func (t *Trie) writeImage(p *radix.Packer, v *version, nodes *image.Nodes, next 
 		return &image.SyncError{Err: err}
 	}
 	stats.Blocks, stats.Bytes = p.Blocks, nodes.Size()-before
-	next.Root, next.End, next.Live = root, nodes.Size(), t.live.Add(stats.Bytes)
-	return image.Publish(t.fs, t.dir, next)
+	next.Root, next.End, next.Live = root, nodes.Size(), t.live.Load()+stats.Bytes-givesUp
+	return t.slots.Publish(next, t.last, t.prev)
 }
 
 // reclaim gives up what neither of the two newest checkpoints needs.
@@ -172,7 +179,7 @@ func (t *Trie) tidy() error {
 	}
 	for _, name := range names {
 		gone := name == "checkpoint.tmp"
-		if n, ok := image.ManifestNumber(name); ok {
+		if n, ok := image.ManifestFile(name); ok {
 			gone = !kept(func(m *image.Manifest) bool { return m.Number == n })
 		}
 		if gen, ok := image.NodesGen(name); ok {
@@ -192,46 +199,46 @@ type candidate struct {
 	manifest *image.Manifest
 	nodes    *image.Nodes
 	prev     *image.Manifest // the valid one before it, if there is one
+	slots    *image.Slots
 	used     used
 }
 
-// used are the highest numbers that any name in the folder has had. None is used
-// again: a crash may bring back the manifest of an earlier use (K6).
+// used are the highest numbers that checkpoints and node files in the folder have had.
+// None is used again: a manifest that is passed over stays where it is for a while (K6).
 type used struct{ number, gen uint64 }
 
 // newest finds the newest checkpoint whose manifest is valid and whose node file
-// is whole in length. why says what was wrong with newer ones. With none, the
-// candidate is empty.
+// is whole in length. why says what was wrong with others. With none, the
+// candidate has no manifest.
 func newest(fs fsys.FS, dir string) (c candidate, why, err error) {
+	var found []*image.Manifest
+	c.slots, found, why, err = image.Manifests(fs, dir)
+	if err != nil {
+		return c, why, err
+	}
 	names, err := fs.List(dir)
 	if err != nil {
-		return c, nil, err
+		return c, why, err
 	}
 	for _, name := range names {
-		n, _ := image.ManifestNumber(name)
+		n, _ := image.ManifestFile(name)
 		gen, _ := image.NodesGen(name)
 		c.used = used{max(c.used.number, n), max(c.used.gen, gen)}
 	}
-	for i := len(names) - 1; i >= 0; i-- {
-		n, ok := image.ManifestNumber(names[i])
-		if !ok {
+	for _, m := range found {
+		c.used = used{max(c.used.number, m.Number), max(c.used.gen, m.Gen)}
+	}
+	for _, m := range found {
+		if c.manifest != nil {
+			c.prev = m
+			break
+		}
+		nodes, err := image.OpenNodes(fs, dir, m.Gen, m.End)
+		if err == nil {
+			c.manifest, c.nodes = m, nodes
 			continue
 		}
-		m, err := image.ReadManifest(fs, dir, n)
-		if err == nil {
-			c.used.gen = max(c.used.gen, m.Gen)
-			if c.manifest != nil {
-				c.prev = m
-				return c, why, nil
-			}
-			var nodes *image.Nodes
-			if nodes, err = image.OpenNodes(fs, dir, m.Gen, m.End); err == nil {
-				c.manifest, c.nodes = m, nodes
-				continue
-			}
-		}
-		damage := (*image.DamageError)(nil)
-		if !errors.As(err, &damage) {
+		if damage := (*image.DamageError)(nil); !errors.As(err, &damage) {
 			return c, why, err
 		}
 		why = errors.Join(why, err)

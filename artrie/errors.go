@@ -15,6 +15,9 @@ var (
 	// ErrDamaged is returned when bytes on disk are damaged that had been
 	// acknowledged. The message names file, offset and what is lost; Salvage saves the rest.
 	ErrDamaged = errors.New("damaged")
+	// ErrVersion is returned when the folder was written in a format that this program
+	// does not know. Nothing in it is changed.
+	ErrVersion = errors.New("unknown format")
 )
 
 // Reading and writing.
@@ -37,6 +40,9 @@ func damaged(err error) error {
 	log, img := (*wal.DamageError)(nil), (*image.DamageError)(nil)
 	if errors.As(err, &log) || errors.As(err, &img) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if version := (*image.VersionError)(nil); errors.As(err, &version) {
+		return fmt.Errorf("%w: %w", ErrVersion, err)
 	}
 	return err
 }

@@ -27,7 +27,7 @@ func (t *Trie) faultAlone(slot *radix.Ref, _ radix.Ref, _ string) (radix.Ref, er
 		if !cold {
 			return p, nil
 		}
-		n, err := image.Owned(owner).Read(w)
+		n, err := t.bring(w, owner)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (t *Trie) faultCounted(slot *radix.Ref, stub radix.Ref, key string) (radix.
 	if !cold {
 		return p, nil
 	}
-	n, err := image.Owned(owner).Read(w)
+	n, err := t.bring(w, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +75,15 @@ func (t *Trie) flight(stub radix.Ref) *sync.Mutex {
 func (t *Trie) read(stub radix.Ref) (radix.Ref, error) {
 	w, owner, _ := radix.Stub(stub)
 	t.count.coldReads.Add(1)
+	return t.bring(w, owner)
+}
+
+// bring reads what is at an address. With a budget it stays a block where it can: that is
+// half as large as its nodes, and less work than to make them.
+func (t *Trie) bring(w uint64, owner radix.Ref) (radix.Ref, error) {
+	if t.opt.MemoryBudget > 0 {
+		return image.Owned(owner).Fetch(w)
+	}
 	return image.Owned(owner).Read(w)
 }
 
@@ -103,11 +112,11 @@ func (t *Trie) Evict(budget int64) (n int, err error) {
 	return n, nil
 }
 
-// relieve brings memory under 15/16 of the budget. While another does so the caller
-// goes on, unless memory is over by an eighth: then all wait.
+// relieve brings memory under 15/16 of the allowance. While another does so the caller
+// goes on, unless memory is over the budget by an eighth: then all wait.
 func (t *Trie) relieve() {
 	b := t.opt.MemoryBudget
-	if b == 0 || t.resident.Load() <= b {
+	if b == 0 || t.resident.Load() <= t.allowance.bytes.Load() {
 		return
 	}
 	if !t.evict.TryLock() {
@@ -117,6 +126,8 @@ func (t *Trie) relieve() {
 		t.evict.Lock()
 	}
 	defer t.evict.Unlock()
+	t.allowance.adjust()
+	b = t.allowance.bytes.Load()
 	// The first round forgets touches, the second evicts what nobody touched since;
 	// a third means that the rest is not on disk.
 	for ends := 0; ends < 3; {
@@ -156,7 +167,7 @@ func (t *Trie) sweep(want int64, force bool) (freed int64, subtrees int, end boo
 // are not on disk.
 func (t *Trie) makeRoom() error {
 	b := t.opt.MemoryBudget
-	if b == 0 || t.resident.Load() <= b {
+	if b == 0 || t.resident.Load() <= t.allowance.bytes.Load() {
 		return nil
 	}
 	t.relieve()

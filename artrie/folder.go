@@ -24,7 +24,7 @@ func hold(fs fsys.FS, dir string) (io.Closer, error) {
 type folder struct {
 	candidate
 	fs   fsys.FS // the machine's if none was given
-	why  error   // what is wrong with newer checkpoints than the candidate
+	why  error   // what is wrong with other checkpoints than the candidate
 	lock io.Closer
 }
 

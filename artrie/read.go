@@ -19,7 +19,7 @@ func (t *Trie) Get(key string) (val []byte, found bool, err error) {
 		return nil, false, ErrClosed
 	}
 	val, found, err = t.lookup(key)
-	if t.opt.MemoryBudget > 0 && t.resident.Load() > t.opt.MemoryBudget {
+	if t.opt.MemoryBudget > 0 && t.resident.Load() > t.allowance.bytes.Load() {
 		t.relieve()
 	}
 	return bytes.Clone(val), found, err

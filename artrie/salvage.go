@@ -25,7 +25,7 @@ type SalvageReport struct {
 func Salvage(dir, newDir string, fs fsys.FS) (rep SalvageReport, err error) {
 	f, err := readFolder(dir, fs)
 	if err != nil {
-		return rep, fmt.Errorf("salvage %s: %w", dir, err)
+		return rep, fmt.Errorf("salvage %s: %w", dir, damaged(err))
 	}
 	defer f.lock.Close()
 	if names, err := f.fs.List(newDir); err == nil && len(names) > 0 {

@@ -66,13 +66,15 @@ type Trie struct {
 	checkpoint sync.Mutex
 	nodes      atomic.Pointer[image.Nodes] // of the current generation; nil before the first checkpoint
 	last, prev *image.Manifest
+	slots      *image.Slots
 	used       used
 
 	// evict is held by the evictor and through a compaction.
-	evict  sync.Mutex
-	clock  radix.Clock
-	room   sync.Mutex // the turn of a writer that makes room
-	faults [64]sync.Mutex
+	evict     sync.Mutex
+	clock     radix.Clock
+	room      sync.Mutex // the turn of a writer that makes room
+	allowance allowance
+	faults    [64]sync.Mutex
 
 	resident atomic.Int64 // bytes of nodes in memory
 	dirty    atomic.Int64 // about how many of them are not on disk
@@ -89,8 +91,9 @@ type Trie struct {
 }
 
 // Open opens the store in dir and makes it if it is not there. opt nil: the
-// defaults. It fails with ErrLocked when the folder is open elsewhere and with
-// ErrDamaged when something acknowledged cannot be read.
+// defaults. It fails with ErrLocked when the folder is open elsewhere, with ErrVersion
+// when a later program wrote it, and with ErrDamaged when something acknowledged
+// cannot be read.
 func Open(dir string, opt *Options) (*Trie, error) {
 	o, err := opt.complete()
 	if err != nil {
@@ -105,6 +108,7 @@ func Open(dir string, opt *Options) (*Trie, error) {
 			t.src.Fault = t.faultCounted
 		}
 	}
+	t.allowance.init(o.MemoryBudget)
 	t.frozen = t.src
 	if o.MemoryBudget > 0 && o.Mode == Owned {
 		// What a snapshot keeps may be in no other version, and would be counted (B1).
@@ -139,7 +143,7 @@ func (t *Trie) load() error {
 		return err
 	}
 	v := &version{}
-	t.used = found.used
+	t.slots, t.used = found.slots, found.used
 	if found.manifest != nil {
 		m := found.manifest
 		t.last, t.prev = m, found.prev

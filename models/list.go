@@ -16,7 +16,7 @@ func models() []model {
 	return []model{
 		{
 			file: "publish.pml",
-			safe: []string{"", "CAS", "RELAXED"},
+			safe: []string{"", "CAS", "RELAXED", "DAMAGE"},
 			unsafe: []twin{
 				{"FRONTIER", "C5"},
 				{"VISIBLE_FIRST", "C1"},
@@ -24,9 +24,12 @@ func models() []model {
 				{"CAS ROOT_FIRST", "C5"},
 				{"CAS NO_STRIPE", "C4"},
 				{"NO_NODE_SYNC", "K1"},
-				{"NO_TMP_SYNC", "K2"},
+				{"NO_SLOT_SYNC", "K2"},
+				{"NO_FOLDER_SYNC", "K2"},
+				{"ONE_SLOT", "K2"},
 				{"RECLAIM_EARLY", "K2"},
-				{"REUSE_NAMES", "K6"},
+				{"DAMAGE RECLAIM_LAST", "K2"},
+				{"DAMAGE REUSE_NAMES", "K6"},
 				{"NO_OPEN_SYNC", "K7"},
 				{"RELAXED NO_LOG_SYNC", "K7"},
 			},

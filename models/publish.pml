@@ -20,8 +20,9 @@
  *       after a failed sync nothing is acknowledged
  *   K1  code Trie.writeImage  test TestEverySyncIsNeeded
  *       the manifest that recovery takes names durable blocks
- *   K2  code image.Publish  test TestEverySyncIsNeeded
- *       no half manifest is taken, and the log from its number on is there
+ *   K2  code Slots.Publish  test TestEverySyncIsNeeded
+ *       whatever becomes of the manifest that is being written, one is there, and the
+ *       log from its number on
  *   K6  code newest  test TestNamesOfALostCheckpointAreNotUsedAgain
  *       the blocks are those that this manifest was written for
  *   K7  code Trie.publish  test TestEverySyncIsNeeded
@@ -30,6 +31,7 @@
  * variants
  *   CAS       the other committer: own record, own swap, a watermark
  *   RELAXED   Periodic and None: acknowledged when written, the checkpoint syncs
+ *   DAMAGE    the node file of the newest checkpoint is found damaged, once
  */
 
 /* switches of the unsafe twins; the list in list.go says what each must break:
@@ -39,9 +41,12 @@
  * ROOT_FIRST      CAS: the root is read before the watermark
  * NO_STRIPE       CAS: two writes of one key may swap in any order
  * NO_NODE_SYNC    the node file is not synced before the manifest
- * NO_TMP_SYNC     the manifest is not synced before the rename
- * RECLAIM_EARLY   the log is reclaimed before the folder is synced
- * REUSE_NAMES     the names of a checkpoint that was passed over are used again
+ * NO_SLOT_SYNC    the manifest is not synced
+ * NO_FOLDER_SYNC  the name of a new node file is not synced
+ * ONE_SLOT        the manifest is written over the newest one
+ * RECLAIM_EARLY   the log is reclaimed before the manifest is synced
+ * RECLAIM_LAST    DAMAGE: the log is reclaimed up to the newest checkpoint
+ * REUSE_NAMES     DAMAGE: the names of a checkpoint that was passed over are used again
  * NO_OPEN_SYNC    opening does not sync the log that a killed process wrote
  * NO_LOG_SYNC     RELAXED: the checkpoint does not sync the log
  */
@@ -74,8 +79,14 @@ byte firm;		/* records up to here survive any crash */
 bool sticky;		/* a sync has failed: the kernel has forgotten what was dirty */
 bool failedOnce;
 byte reclaimed;		/* records up to here are gone */
-byte mName[NUMS], mGen[NUMS], mCovered[NUMS], mStamp[NUMS], mVal0[NUMS], mVal1[NUMS];
-byte mText[NUMS];	/* NONE torn, SEEN written and not synced, FIRM */
+byte mGen[NUMS], mCovered[NUMS], mStamp[NUMS], mVal0[NUMS], mVal1[NUMS];
+#define SLOTS 3
+byte sNum[SLOTS];	/* per slot, the checkpoint whose manifest is read there; 0 for none */
+byte sWas[SLOTS];	/* and what it is if the last writing is lost */
+bool soft[SLOTS];	/* the last writing is not synced */
+#ifdef DAMAGE
+bool damaged;
+#endif
 byte gName[NUMS];
 byte gHas[NUMS];	/* stamps whose blocks the file has, as bits */
 byte gSynced[NUMS];	/* and those that are synced */
@@ -200,20 +211,26 @@ inline lastOf(key, upTo, out) {
 inline syncFolder() {
 	atomic {
 		for (k : 1 .. NUMS - 1) {
-			if :: mName[k] == SEEN -> mName[k] = FIRM :: mName[k] == GOING -> mName[k] = NONE :: else fi;
 			if :: gName[k] == SEEN -> gName[k] = FIRM :: gName[k] == GOING -> gName[k] = NONE :: else fi
 		}
 		k = 0
 	}
 }
 
-/* Removes what neither kept checkpoint names. */
+inline syncSlots() {
+#ifdef NO_SLOT_SYNC
+	skip
+#else
+	atomic {
+		for (k : 0 .. SLOTS - 1) { soft[k] = false; sWas[k] = 0 }
+		k = 0
+	}
+#endif
+}
+
+/* Removes the node files that neither kept checkpoint names. */
 inline tidy() {
 	for (k : 1 .. NUMS - 1) {
-		if
-		:: k != last && k != prev && (mName[k] == SEEN || mName[k] == FIRM) -> mName[k] = GOING
-		:: else
-		fi;
 		if
 		:: !(last != 0 && k == mGen[last]) && !(prev != 0 && k == mGen[prev]) && (gName[k] == SEEN || gName[k] == FIRM) -> gName[k] = GOING
 		:: else
@@ -277,17 +294,26 @@ proctype Checkpointer(byte times) {
 #ifndef NO_NODE_SYNC
 				gSynced[gen] = gHas[gen];
 #endif
-				atomic { /* the rename; the name under which it was written is no matter */
-#ifdef NO_TMP_SYNC
-					mText[num] = SEEN;
-#else
-					mText[num] = FIRM;
+#ifndef NO_FOLDER_SYNC
+				if :: whole -> syncFolder() :: else fi;
 #endif
-					mName[num] = SEEN; mGen[num] = gen; mStamp[num] = st;
+				atomic { /* over a manifest that is not needed */
+#ifdef ONE_SLOT
+					c = 0;
+#else
+					c = 0;
+					do
+					:: sNum[c] != 0 && (sNum[c] == last || sNum[c] == prev) -> c++
+					:: else -> break
+					od;
+#endif
+					sWas[c] = (soft[c] -> sWas[c] : sNum[c]); sNum[c] = num; soft[c] = true;
+					c = 0;
+					mGen[num] = gen; mStamp[num] = st;
 					mCovered[num] = covered; mVal0[num] = v0; mVal1[num] = v1
 				}
 #ifndef RECLAIM_EARLY
-				syncFolder();
+				syncSlots();
 #endif
 				atomic {
 					lastOf(0, covered, e); lastOf(1, covered, c);
@@ -299,12 +325,17 @@ proctype Checkpointer(byte times) {
 				}
 				atomic {
 					if
-					:: prev != 0 -> reclaimed = (mCovered[prev] < mCovered[last] -> mCovered[prev] : mCovered[last])
+					:: prev != 0 ->
+#ifdef RECLAIM_LAST
+						reclaimed = mCovered[last]
+#else
+						reclaimed = (mCovered[prev] < mCovered[last] -> mCovered[prev] : mCovered[last])
+#endif
 					:: else
 					fi
 				}
 #ifdef RECLAIM_EARLY
-				syncFolder();
+				syncSlots();
 #endif
 			fi
 		od
@@ -321,7 +352,7 @@ inline settle(name) {
 
 byte was[2];	/* what was visible at the end */
 #define there(name) (name == SEEN || name == FIRM)
-#define read(n) (mText[n] != NONE)
+#define read(n) (sNum[0] == n || sNum[1] == n || sNum[2] == n)
 
 /* A power cut keeps any of the unsynced records, and the log is read up to
  * the first that is missing. A kill takes nothing, and makes nothing durable. */
@@ -335,27 +366,53 @@ inline crash() {
 		:: break
 		od;
 		for (k : 1 .. NUMS - 1) {
-			settle(mName[k]); settle(gName[k]);
+			settle(gName[k])
+		}
+		for (k : 0 .. SLOTS - 1) { /* the new manifest, the old one, or a torn sector */
 			if
-			:: mText[k] == SEEN -> if :: mText[k] = FIRM :: mText[k] = NONE fi
+			:: soft[k] -> if :: skip :: sNum[k] = sWas[k] :: sNum[k] = 0 fi
 			:: else
-			fi
+			fi;
+			soft[k] = false; sWas[k] = 0
 		}
 	fi
 }
 
+/* The newest node file is lost, if the checkpoint before has another one. */
+inline damage() {
+#ifdef DAMAGE
+	c = 0; g = 0;
+	for (i : 1 .. NUMS - 1) {
+		k = NUMS - i;
+		if
+		:: read(k) && c != 0 && g == 0 -> g = k
+		:: read(k) && c == 0 && there(gName[mGen[k]]) -> c = k
+		:: else
+		fi
+	}
+	if
+	:: !damaged && g != 0 && mGen[g] != mGen[c] && there(gName[mGen[g]]) -> damaged = true; gName[mGen[c]] = NONE
+	:: skip
+	fi;
+	c = 0; g = 0
+#else
+	skip
+#endif
+}
+
 inline recover() {
 	last = 0; prev = 0; freshNum = 0; freshGen = 0;
+	damage();
 	for (i : 1 .. NUMS - 1) {
 		k = NUMS - i; /* the newest first */
 		if :: there(gName[k]) && k > freshGen -> freshGen = k :: else fi;
 		if
-		:: there(mName[k]) ->
+		:: read(k) ->
 			if :: k > freshNum -> freshNum = k :: else fi;
-			if :: read(k) && mGen[k] > freshGen -> freshGen = mGen[k] :: else fi;
+			if :: mGen[k] > freshGen -> freshGen = mGen[k] :: else fi;
 			if
-			:: read(k) && last != 0 && prev == 0 -> prev = k
-			:: read(k) && last == 0 && there(gName[mGen[k]]) -> last = k
+			:: last != 0 && prev == 0 -> prev = k
+			:: last == 0 && there(gName[mGen[k]]) -> last = k
 			:: else /* older than what is kept, or passed over */
 			fi
 		:: else
@@ -394,7 +451,7 @@ inline restart() {
 	was[0] = 0; was[1] = 0;
 	for (i : 1 .. LSNS - 1) { swapped[i] = false; if :: i <= e -> acked[i] = true :: else fi } /* shown is promised */
 	for (k : 1 .. NUMS - 1) { /* forget what nothing can ask for */
-		if :: mName[k] == NONE -> mGen[k] = 0; mStamp[k] = 0; mCovered[k] = 0; mVal0[k] = 0; mVal1[k] = 0; mText[k] = NONE :: else fi;
+		if :: !read(k) && sWas[0] != k && sWas[1] != k && sWas[2] != k -> mGen[k] = 0; mStamp[k] = 0; mCovered[k] = 0; mVal0[k] = 0; mVal1[k] = 0 :: else fi;
 		if :: gName[k] == NONE -> gHas[k] = 0; gSynced[k] = 0 :: else fi
 	}
 	k = 0; i = 0; c = 0; e = 0;

@@ -49,8 +49,8 @@ func check() *cobra.Command {
 		Use: "check DIR", Short: "Verify every checksum, the order of the keys and the counts", Args: cobra.ExactArgs(1),
 		Long: `Verify every checksum of the newest checkpoint and of the log, the structure of
 the tree and the counts. Damage is named with its file, its offset and what is
-lost, and the exit status is 5. A checkpoint that cannot be read while the one
-before it and the log have everything is damage that has lost nothing.`,
+lost, and the exit status is 5. A checkpoint that cannot be read while another one
+and the log have everything is damage that has lost nothing.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := store(args[0]); err != nil {
 				return err
@@ -68,7 +68,7 @@ before it and the log have everything is damage that has lost nothing.`,
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s: %d keys, %d operations, %s\n", args[0], rep.Keys, rep.LastLSN, where)
 			if rep.PassedOver != nil {
-				return &Error{fmt.Errorf("%s: a newer checkpoint cannot be read: %w\nNo key is lost: the log has what it had. The next process that opens the folder removes it", args[0], rep.PassedOver), statusDamage}
+				return &Error{fmt.Errorf("%s: another checkpoint cannot be read: %w\nNo key is lost: the log has what it had. Later checkpoints take its place", args[0], rep.PassedOver), statusDamage}
 			}
 			return nil
 		},
@@ -183,6 +183,8 @@ func classed(err error, advice string) error {
 			err = fmt.Errorf("%w\n%s", err, advice)
 		}
 		return &Error{err, statusDamage}
+	case errors.Is(err, artrie.ErrVersion):
+		return &Error{err, statusUsage}
 	case errors.Is(err, artrie.ErrLocked):
 		return &Error{fmt.Errorf("%w\nEnd the process that has the folder open, or work on a copy of the folder", err), statusUsage}
 	}

@@ -11,19 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folders that are made once and copied for each measurement that changes them:
-// a large tree in a checkpoint, and the same operations in a log alone.
-const prepared, preparedLog = "prepared", "prepared-log"
+// Folders that are made once and copied for each measurement that changes them: a
+// large tree in a checkpoint, the same by a store that has a memory budget, and the
+// same operations in a log alone.
+const prepared, preparedBudget, preparedLog = "prepared", "prepared-budget", "prepared-log"
 
 func prepareSection() section {
 	return section{name: "prepare", arms: []arm{
-		{name: prepared, run: func(c config) (figures, error) { return prepare(c, prepared, true) }},
-		{name: preparedLog, run: func(c config) (figures, error) { return prepare(c, preparedLog, false) }},
+		{name: prepared, run: func(c config) (figures, error) { return prepare(c, prepared, true, 0) }},
+		{name: preparedBudget, run: func(c config) (figures, error) { return prepare(c, preparedBudget, true, 1<<40) }},
+		{name: preparedLog, run: func(c config) (figures, error) { return prepare(c, preparedLog, false, 0) }},
 	}}
 }
 
-func prepare(c config, name string, checkpoint bool) (figures, error) {
-	t, err := filled(filepath.Join(c.Dir, name), c.Keys)
+func prepare(c config, name string, checkpoint bool, budget int64) (figures, error) {
+	t, err := filled(filepath.Join(c.Dir, name), c.Keys, budget)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +38,8 @@ func prepare(c config, name string, checkpoint bool) (figures, error) {
 }
 
 // filled is a new store with so many keys, of which nothing is in a checkpoint.
-func filled(dir string, keys int) (*artrie.Trie, error) {
-	t, err := artrie.Open(dir, &artrie.Options{Durability: artrie.None, CheckpointBytes: -1})
+func filled(dir string, keys int, budget int64) (*artrie.Trie, error) {
+	t, err := artrie.Open(dir, &artrie.Options{Durability: artrie.None, CheckpointBytes: -1, MemoryBudget: budget})
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +107,7 @@ func measureCheckpoint(c config) (f figures, err error) {
 		return nil, err
 	}
 	defer remove()
-	t, err := filled(dir, c.Keys)
+	t, err := filled(dir, c.Keys, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -192,14 +194,15 @@ func evictionSection() section {
 		s.arms = append(s.arms, arm{
 			name: fmt.Sprintf("1of%d", part),
 			run: func(c config) (figures, error) {
-				return onCopy(c, prepared, func(dir string) (figures, error) { return measureEviction(c, dir, part) })
+				return onCopy(c, preparedBudget, func(dir string) (figures, error) { return measureEviction(c, dir, part) })
 			},
 		})
 	}
 	s.rows = func(r results) []row {
 		const mib = 1 << 20
 		t := func(a string) string {
-			return fmt.Sprintf("%s: %.0f MiB, %.0f writes/s, %.0f reads/s, %.2f faults per read", a, r.med(a, "peak")/mib, r.med(a, "ops"), r.med(a, "reads"), r.med(a, "misses"))
+			return fmt.Sprintf("%s: %.0f MiB, %.0f writes/s, %.0f reads/s, %.2f faults per read, %.1f µs of processor per read", a,
+				r.med(a, "peak")/mib, r.med(a, "ops"), r.med(a, "reads"), r.med(a, "misses"), 1e6*r.med(a, "cpu"))
 		}
 		return []row{
 			atMost("memory", 0.45, r.ratio("1of3", "1of1", "peak"), "peak resident size, budget a third, to all in memory", "%s; %s", t("1of3"), t("1of1")),

@@ -29,7 +29,7 @@ type load struct {
 }
 
 // run writes and reads until the load is done, and says how it went, in seconds.
-func (l load) run(put func(key string) error, get func(i int) error, checkpoint func() error) (figures, error) {
+func (l load) run(put func(key string) error, get func(key string) error, checkpoint func() error) (figures, error) {
 	per := l.ops / writers
 	keys := make([][]string, writers)
 	for w := range keys {
@@ -44,10 +44,12 @@ func (l load) run(put func(key string) error, get func(i int) error, checkpoint 
 	errs := make(chan error, writers+l.readers+1)
 	for r := range l.readers {
 		background.Go(func() {
+			b := make([]byte, 0, keyRoom)
 			for x := uint64(r); !stop.Load(); {
 				for range 64 {
 					x = mix(x)
-					if err := get(int(x % uint64(l.first+l.ops))); err != nil {
+					b = appendKey(b[:0], int(x%uint64(l.first+l.ops)))
+					if err := get(bytesString(b)); err != nil {
 						errs <- err
 						return
 					}
@@ -203,7 +205,7 @@ func durableIn(c config, dir string, opt artrie.Options, l load) (f figures, err
 	before := t.Stats()
 	f, err = l.run(
 		func(k string) error { _, err := t.Insert(k); return err },
-		func(i int) error { _, _, err := t.Get(key(i)); return err },
+		func(k string) error { _, _, err := t.Get(k); return err },
 		func() error { _, err := t.Checkpoint(); return err })
 	if err != nil {
 		return nil, err

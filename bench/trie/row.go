@@ -95,6 +95,9 @@ func short(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
+// ticks are in a second, of processor time.
+const ticks = 100
+
 // cpu is processor time in ticks.
 type cpu struct{ busy, total, own float64 }
 
@@ -117,7 +120,7 @@ func cpuNow() (c cpu) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage
 		if syscall.Getrusage(who, &u) == nil {
-			c.own += float64(u.Utime.Nano()+u.Stime.Nano()) / 1e7
+			c.own += float64(u.Utime.Nano()+u.Stime.Nano()) / (1e9 / ticks)
 		}
 	}
 	return c

@@ -2,7 +2,6 @@ package image
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -23,21 +22,39 @@ type Manifest struct {
 }
 
 const (
-	manifestSize  = 128
-	manifestMagic = "artriecp"
-	manifestTmp   = "checkpoint.tmp"
+	manifestSize    = 128
+	manifestMagic   = "artriecp"
+	manifestVersion = 2
+	// fileVersion is that of manifests which are files of their own, as they were
+	// before there were slots. They are read and no longer written.
+	fileVersion = 1
 )
 
-// ManifestName is the base name of the manifest of checkpoint n.
-func ManifestName(n uint64) string { return fmt.Sprintf("checkpoint-%016x", n) }
+func manifestName(n uint64) string { return fmt.Sprintf("checkpoint-%016x", n) }
 
-// ManifestNumber parses such a name.
-func ManifestNumber(name string) (n uint64, ok bool) { return number(name, "checkpoint-") }
+// ManifestFile parses the name of a manifest that is a file of its own.
+func ManifestFile(name string) (n uint64, ok bool) {
+	n, ok = number(name, "checkpoint-")
+	return n, ok && name != SlotsName
+}
+
+// VersionError says that a folder was written in a format that this program does
+// not know.
+type VersionError struct {
+	File    string
+	Offset  int64
+	Version uint32
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%s at offset %d: the format is version %d, this program reads %d and %d; open the folder with the program that wrote it",
+		e.File, e.Offset, e.Version, fileVersion, manifestVersion)
+}
 
 func (m *Manifest) encode() []byte {
 	b := make([]byte, manifestSize)
 	copy(b, manifestMagic)
-	binary.LittleEndian.PutUint32(b[8:], version)
+	binary.LittleEndian.PutUint32(b[8:], manifestVersion)
 	for i, v := range []uint64{m.Number, m.Gen, m.Root, uint64(m.End), uint64(m.Live), uint64(m.Keys), m.Covered} {
 		binary.LittleEndian.PutUint64(b[16+8*i:], v)
 	}
@@ -45,15 +62,17 @@ func (m *Manifest) encode() []byte {
 	return b
 }
 
-func decodeManifest(b []byte) (*Manifest, error) {
+// decodeManifest reads a manifest of the given version, which lies at an offset of a file.
+func decodeManifest(b []byte, want uint32, file string, off int64) (*Manifest, error) {
+	damage := func(reason string) (*Manifest, error) { return nil, &DamageError{file, off, reason} }
 	if len(b) != manifestSize || string(b[:8]) != manifestMagic {
-		return nil, errors.New("not a manifest")
+		return damage("not a manifest")
 	}
 	if crc32.Checksum(b[:124], crcTable()) != binary.LittleEndian.Uint32(b[124:]) {
-		return nil, errors.New("checksum does not match")
+		return damage("checksum does not match")
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
-		return nil, fmt.Errorf("format version %d, this program reads %d", v, version)
+	if v := binary.LittleEndian.Uint32(b[8:]); v != want {
+		return nil, &VersionError{file, off, v}
 	}
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[16+8*i:]) }
 	return &Manifest{u(0), u(1), u(2), int64(u(3)), int64(u(4)), int64(u(5)), u(6)}, nil
@@ -66,51 +85,31 @@ type SyncError struct{ Err error }
 func (e *SyncError) Error() string { return e.Err.Error() }
 func (e *SyncError) Unwrap() error { return e.Err }
 
-// Publish makes m the newest checkpoint: write, sync, rename, sync of the folder (K2).
-func Publish(fs fsys.FS, dir string, m *Manifest) error {
-	tmp, name := path.Join(dir, manifestTmp), path.Join(dir, ManifestName(m.Number))
-	f, err := fs.Create(tmp)
-	if err != nil {
-		return fmt.Errorf("create %s: %w", tmp, err)
-	}
-	if _, err = f.WriteAt(m.encode(), 0); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", tmp, err), f.Close())
-	}
-	if err = f.Sync(); err != nil {
-		return errors.Join(&SyncError{fmt.Errorf("sync %s: %w", tmp, err)}, f.Close())
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	if err = fs.Rename(tmp, name); err != nil {
-		// It may have happened: then the published bytes must not be overwritten.
-		return &SyncError{fmt.Errorf("rename to %s: %w", name, err)}
-	}
-	if err = fs.SyncDir(dir); err != nil {
-		return &SyncError{fmt.Errorf("sync %s: %w", dir, err)}
-	}
-	return nil
-}
-
-// ReadManifest reads the manifest of checkpoint n; a damaged one is a *DamageError.
-func ReadManifest(fs fsys.FS, dir string, n uint64) (*Manifest, error) {
-	name := path.Join(dir, ManifestName(n))
+// readFile reads checkpoint n from a file of its own; a damaged one is a *DamageError.
+func readFile(fs fsys.FS, dir string, n uint64) (*Manifest, error) {
+	name := path.Join(dir, manifestName(n))
 	f, err := fs.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	b := make([]byte, manifestSize+1)
-	got, err := f.ReadAt(b, 0)
-	if err != nil && err != io.EOF {
+	b, err := readAt(f, 0, manifestSize+1)
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	m, err := decodeManifest(b[:got])
+	m, err := decodeManifest(b, fileVersion, name, 0)
 	if err == nil && m.Number != n {
-		err = fmt.Errorf("it is that of checkpoint %d", m.Number)
+		return nil, &DamageError{name, 0, fmt.Sprintf("it is that of checkpoint %d", m.Number)}
 	}
-	if err != nil {
-		return nil, &DamageError{name, 0, err.Error()}
+	return m, err
+}
+
+// readAt reads up to n bytes, fewer at the end of the file.
+func readAt(f fsys.File, off int64, n int) ([]byte, error) {
+	b := make([]byte, n)
+	got, err := f.ReadAt(b, off)
+	if err == io.EOF {
+		err = nil
 	}
-	return m, nil
+	return b[:got], err
 }

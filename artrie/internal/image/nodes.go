@@ -197,7 +197,12 @@ func (n *Nodes) Sync() error {
 func (n *Nodes) Rewind(end int64) { n.end, n.buf = end, n.buf[:0] }
 
 // Read reads the subtree at address w. Its references belong to n.
-func (n *Nodes) Read(w uint64) (radix.Ref, error) {
+func (n *Nodes) Read(w uint64) (radix.Ref, error) { return n.read(w, false) }
+
+// Fetch is Read that leaves the subtree as the block that it is on disk, if it can.
+func (n *Nodes) Fetch(w uint64) (radix.Ref, error) { return n.read(w, true) }
+
+func (n *Nodes) read(w uint64, block bool) (radix.Ref, error) {
 	buf, _ := n.pool.Get().(*[firstRead]byte)
 	if buf == nil {
 		buf = new([firstRead]byte)
@@ -206,6 +211,11 @@ func (n *Nodes) Read(w uint64) (radix.Ref, error) {
 	payload, err := n.payload(w, buf[:])
 	if err != nil {
 		return nil, err
+	}
+	if block {
+		if p, ok := radix.NewBlock(payload, w); ok {
+			return p, nil
+		}
 	}
 	p, err := radix.Decode(payload, n.Gen, n.Owner())
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"unsafe"
 )
 
 // The payload of a block is drawn in docs/artrie.md, section 6. The two low bits
@@ -53,8 +54,12 @@ func appendRef(b []byte, w uint64) []byte {
 // blockLength is the length of the block that p has at address w, in bytes.
 func blockLength(p Ref, w uint64) int64 {
 	n, exact := Length(w)
-	if !exact && isLeaf(p) {
+	switch {
+	case exact:
+	case isLeaf(p):
 		return BlockSize(len(appendLeaf(nil, p)))
+	case isBlock(p):
+		return BlockSize(len(encoded(p)))
 	}
 	return int64(n)
 }
@@ -83,6 +88,7 @@ type decoder struct {
 	b     []byte
 	gen   uint64
 	owner Ref
+	state uint64 // of inner nodes
 	err   error
 }
 
@@ -157,7 +163,7 @@ func (d *decoder) node(depth int) Ref {
 	if d.err != nil {
 		return nil
 	}
-	return newLeaf(string(rest), val, 0)
+	return newLeaf(unsafe.String(unsafe.SliceData(rest), len(rest)), val, 0)
 }
 
 func (d *decoder) inner(tag byte, depth int) Ref {
@@ -178,7 +184,7 @@ func (d *decoder) inner(tag byte, depth int) Ref {
 		d.fail("bad node")
 		return nil
 	}
-	h := newInner(fit(n), 0)
+	h := newInner(fit(n), d.state)
 	h.setPrefix(string(pfx))
 	h.val = val
 	for last := -1; n > 0; n-- {

@@ -60,11 +60,14 @@ func (e *Edit) inner(kind uint8) *head {
 	return newInner(kind, e.ID)
 }
 
-// drop accounts for a leaf or inner node that leaves the tree, without what is below it.
+// drop accounts for a leaf, inner node or block that leaves the tree, without what is below it.
 func (e *Edit) drop(p Ref) {
-	if isLeaf(p) {
+	switch {
+	case isLeaf(p):
 		e.Bytes -= leafSize(p)
-	} else {
+	case isBlock(p):
+		e.Bytes -= blockSize(p)
+	default:
 		e.Bytes -= innerSize(kindOf(p))
 	}
 	s := stateOf(p)
@@ -74,6 +77,14 @@ func (e *Edit) drop(p Ref) {
 	if w := load(s); w&diskBit != 0 {
 		e.Dead += blockLength(p, w)
 	}
+}
+
+// unfold gives nodes of the edit's own for a block that it is certain to change.
+func (e *Edit) unfold(p Ref) Ref {
+	q := unfolded(p, e.ID)
+	e.Bytes += Weigh(q)
+	e.drop(p)
+	return q
 }
 
 // resize copies h into a node of the given kind that belongs to the edit.
@@ -241,6 +252,14 @@ func (e *Edit) put(slot *Ref, key string, val []byte, replace bool) (Ref, outcom
 	if isLeaf(p) {
 		return e.putLeaf(p, key, val, replace)
 	}
+	if isBlock(p) {
+		if !replace {
+			if _, found := search(encoded(p), key); found {
+				return p, same, nil
+			}
+		}
+		p = e.unfold(p)
+	}
 	h := (*head)(p)
 	pfx := h.pfx()
 	if c := commonLen(pfx, key); c < len(pfx) {
@@ -318,6 +337,12 @@ func (e *Edit) del(slot *Ref, key string) (Ref, bool, error) {
 		}
 		e.drop(p)
 		return nil, true, nil
+	}
+	if isBlock(p) {
+		if _, found := search(encoded(p), key); !found {
+			return p, false, nil
+		}
+		p = e.unfold(p)
 	}
 	h := (*head)(p)
 	pfx := h.pfx()
@@ -400,6 +425,13 @@ func (e *Edit) collapse(h *head) Ref {
 	case only == nil:
 		e.drop(Ref(h))
 		return nil
+	case isBlock(only):
+		if int(h.plen)+1+prefixLen(only) > maxPrefix {
+			return Ref(h)
+		}
+		only = e.unfold(only)
+		h.each(func(_ byte, s *Ref) bool { *s = only; return true })
+		return e.collapse(h)
 	case isLeaf(only):
 		l := e.leaf(h.pfx()+branch+leafRest(only), leafVal(only))
 		e.drop(only)

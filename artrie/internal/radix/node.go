@@ -14,16 +14,17 @@ import (
 	"unsafe"
 )
 
-// Ref points to a leaf, an inner node or a stub; nil is the empty tree. The
+// Ref points to a leaf, an inner node, a block or a stub; nil is the empty tree. The
 // first byte of what it points to is the kind. A tree is held by a slot, a
 // *Ref, because fault-in and eviction swap what is in it.
 type Ref = unsafe.Pointer
 
 const (
-	kindSet  = 1 + iota // leaf with an empty value
-	kindLeaf            // leaf with a value
-	kindBig             // leaf with a state word, over maxLeaf bytes
-	kindStub            // a subtree that is on disk only
+	kindSet   = 1 + iota // leaf with an empty value
+	kindLeaf             // leaf with a value
+	kindBig              // leaf with a state word, over maxLeaf bytes
+	kindStub             // a subtree that is on disk only
+	kindBlock            // a subtree as it lies on disk
 	kind4
 	kind8
 	kind12

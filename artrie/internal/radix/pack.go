@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// blockTarget is the payload above which a subtree is cut, in bytes. The choice
-// is argued in docs/artrie.md, section 6.
+// blockTarget is the payload above which a subtree is cut, and down to which, in
+// bytes. The choice is argued in docs/artrie.md, section 6.
 const blockTarget = 224
 
 // minBlock is the smallest subtree that is worth a block of its own, in bytes: a
@@ -21,8 +21,11 @@ const minBlock = 48
 // (N1). When the blocks are durable, Commit makes the addresses valid; Abort
 // takes the marks back.
 type Packer struct {
-	Gen   uint64
-	All   bool
+	Gen uint64
+	All bool
+	// Whole is the payload above which a subtree is cut, in bytes, if that is not
+	// blockTarget: for a tree of which much will be on disk only.
+	Whole int
 	Owner Ref // for the stubs that All points at the new generation
 	Src   *Source
 	Write func(payload []byte) (w uint64, err error)
@@ -122,6 +125,11 @@ func (p *Packer) node(b []byte, slot *Ref, keep bool) ([]byte, piece, error) {
 		pc.end = len(b)
 		return b, pc, nil
 	}
+	if isBlock(n) {
+		b = append(b, encoded(n)...)
+		pc.end, pc.cut = len(b), true
+		return b, pc, nil
+	}
 	b, err := p.inner(b, (*head)(n), keep)
 	pc.end, pc.cut = len(b), true
 	return b, pc, err
@@ -179,7 +187,7 @@ func (p *Packer) cut(b []byte, start int, pieces []piece) ([]byte, error) {
 			able = append(able, pc)
 		}
 	}
-	if size > blockTarget {
+	if size > max(p.Whole, blockTarget) {
 		slices.SortStableFunc(able, func(x, y *piece) int { return (y.end - y.start) - (x.end - x.start) })
 		for _, pc := range able {
 			if size <= blockTarget {

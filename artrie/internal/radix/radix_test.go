@@ -19,8 +19,10 @@ type disk struct {
 	gen    uint64
 	blocks map[uint64][]byte
 	end    int64
-	live   int64
+	live   int64 // bytes of blocks that the tree reaches, as edits and packers count them
+	kept   int64 // memory of what faults have brought
 	owner  Ref
+	fold   bool // what is read stays a block, if it can
 }
 
 func newDisk() *disk {
@@ -46,6 +48,11 @@ func (d *disk) read(s Ref) (Ref, error) {
 	if !ok {
 		return nil, fmt.Errorf("no block at %#x", w)
 	}
+	if d.fold {
+		if p, ok := NewBlock(b, w); ok {
+			return p, nil
+		}
+	}
 	p, err := Decode(b, genOf(w), owner)
 	if err == nil {
 		Stamp(p, w)
@@ -59,8 +66,24 @@ func (d *disk) source() *Source {
 		if err == nil && !atomic.CompareAndSwapPointer(slot, s, p) {
 			return nil, fmt.Errorf("slot changed under one goroutine")
 		}
+		d.kept += Weigh(p) - Weigh(s)
 		return p, err
 	}}
+}
+
+// reached is how many bytes the blocks have that the one at address w reaches, its own
+// included.
+func (d *disk) reached(t interface{ Fatal(...any) }, w uint64) (n int64) {
+	root := NewStub(w, d.owner)
+	src := &Source{Read: func(s Ref) (Ref, error) {
+		w, _, _ := Stub(s)
+		n += BlockSize(len(d.blocks[Address(w)]))
+		return d.read(s)
+	}}
+	if err := Scan(&root, "", src, func(_, _ []byte) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // keys draws from few letters, so that prefixes, forks and merges are common,
@@ -101,6 +124,8 @@ func equal(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equa
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDisk()
+		d.fold = rapid.Bool().Draw(t, "blocks")
+		whole := rapid.SampledFrom([]int{0, 768}).Draw(t, "whole")
 		src := d.source()
 		model := map[string][]byte{}
 		var root Ref
@@ -120,12 +145,13 @@ func TestModel(t *testing.T) {
 		}
 		pack := func(all bool) {
 			next()
-			p := &Packer{Gen: d.gen, All: all, Owner: d.owner, Src: src}
+			p := &Packer{Gen: d.gen, All: all, Whole: whole, Owner: d.owner, Src: src}
 			if all {
 				d.gen++
 				p.Gen = d.gen
 				d.live = 0
 			}
+			before := d.live
 			p.Write = d.write(p.Gen)
 			w, err := p.Pack(&root)
 			if err != nil {
@@ -135,7 +161,13 @@ func TestModel(t *testing.T) {
 				p.Commit()
 			} else {
 				p.Abort()
+				d.live = before
 				return
+			}
+			if root == nil || stateOf(root) == nil {
+				d.live = before // nothing remembers the block of the empty tree or of one leaf
+			} else if got := d.reached(t, w); got != d.live {
+				t.Fatalf("counts %d live bytes, the tree reaches %d", d.live, got)
 			}
 			again := NewStub(w, d.owner)
 			if got := dump(t, &again, "", src); !equal(got, model) {
@@ -210,6 +242,9 @@ func TestModel(t *testing.T) {
 				n, err := Check(&root, src)
 				if err != nil || n != int64(len(model)) {
 					t.Fatalf("check: %d keys, want %d, %v", n, len(model), err)
+				}
+				if got, want := bytesNow+edit.Bytes+d.kept, Weigh(root); got != want {
+					t.Fatalf("counts %d bytes in memory, the tree weighs %d", got, want)
 				}
 				for _, s := range snaps {
 					if !equal(dump(t, &s.root, "", src), s.want) {
@@ -388,8 +423,15 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n, err := Decode(b, 1, nil)
+		block, ok := NewBlock(b, Word(1, 64, 64))
+		if ok && err != nil {
+			t.Fatalf("kept as a block, and cannot be decoded: %v", err)
+		}
 		if err != nil || n == nil {
 			return
+		}
+		if !ok && isInner(n) && !hasRefs(n) {
+			t.Fatal("well encoded, without references, and no block")
 		}
 		src := &Source{Read: func(Ref) (Ref, error) { return newLeaf("x", nil, 0), nil }}
 		if _, err := Check(&n, src); err != nil {
@@ -403,6 +445,11 @@ func FuzzDecode(f *testing.F) {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			if v, ok, err := Get(&n, k, src); !ok || err != nil || !bytes.Equal(v, m[k]) {
 				t.Fatalf("get %q: %q %v %v, want %q", k, v, ok, err, m[k])
+			}
+			if block != nil {
+				if v, ok, err := Get(&block, k, src); !ok || err != nil || !bytes.Equal(v, m[k]) {
+					t.Fatalf("get %q of the block: %q %v %v, want %q", k, v, ok, err, m[k])
+				}
 			}
 			if _, err := e.Put(&n, k+"/more", []byte("x"), true); err != nil {
 				t.Fatal(err)
@@ -429,6 +476,79 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("packed again: %v", err)
 		}
 	})
+}
+
+// TestABlockAnswersAsItsNodesDo looks keys up in encoded subtrees.
+func TestABlockAnswersAsItsNodesDo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var root Ref
+		e := &Edit{ID: 1, Src: &Source{}}
+		known := rapid.SliceOfN(keys(), 2, 40).Draw(t, "keys")
+		for _, k := range known {
+			if _, err := e.Put(&root, k, values().Draw(t, "v"), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		blocks := 0
+		p := &Packer{Gen: 1, Whole: 1 << 20, Src: e.Src, Write: func(b []byte) (uint64, error) {
+			w := Word(1, 64, int(BlockSize(len(b))))
+			n, err := Decode(b, 1, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			block, ok := NewBlock(b, w)
+			if refs := hasRefs(n); ok != (isInner(n) && !refs) {
+				t.Fatalf("a block of %d bytes, references %v, is kept as it is: %v", len(b), refs, ok)
+			}
+			if !ok {
+				return w, nil
+			}
+			blocks++
+			for range 20 {
+				k := keys().Draw(t, "k")
+				if rapid.Bool().Draw(t, "known") {
+					k = rapid.SampledFrom(known).Draw(t, "of")
+				}
+				k = k[rapid.IntRange(0, len(k)).Draw(t, "from"):]
+				v, found, err := Get(&block, k, e.Src)
+				want, there, _ := Get(&n, k, e.Src)
+				if found != there || !bytes.Equal(v, want) || err != nil {
+					t.Fatalf("%q: %q %v in the block, %q %v in its nodes", k, v, found, want, there)
+				}
+			}
+			return w, nil
+		}}
+		if _, err := p.Pack(&root); err != nil {
+			t.Fatal(err)
+		}
+		if blocks == 0 && !hasBig(root) && isInner(root) {
+			t.Fatal("nothing was looked up")
+		}
+	})
+}
+
+// hasRefs says whether a decoded subtree has stubs.
+func hasRefs(p Ref) (yes bool) {
+	eachBelow(p, func(n Ref) { yes = yes || kindOf(n) == kindStub })
+	return yes
+}
+
+// hasBig says whether a tree has leaves that need blocks of their own.
+func hasBig(p Ref) (yes bool) {
+	eachBelow(p, func(n Ref) { yes = yes || kindOf(n) == kindBig })
+	return yes
+}
+
+func eachBelow(p Ref, f func(Ref)) {
+	if p == nil {
+		return
+	}
+	f(p)
+	if isInner(p) {
+		h := (*head)(p)
+		eachBelow(h.value(), f)
+		h.each(func(_ byte, s *Ref) bool { eachBelow(*s, f); return true })
+	}
 }
 
 // TestAChainSplitTwiceIsWhole: a link that is split below its parent link may leave

@@ -4,31 +4,38 @@ import "sync/atomic"
 
 // Source fetches what is not in memory.
 type Source struct {
-	// Fault returns the node that the stub in slot stands for and may leave it
-	// there. It never returns a stub. key is what is being looked up, if a single key is.
+	// Fault returns the node or block that the stub in slot stands for and may leave
+	// it there. It never returns a stub. key is what is being looked up, if a single key is.
 	Fault func(slot *Ref, stub Ref, key string) (Ref, error)
-	// Read returns the same node and leaves the slot alone.
+	// Read returns the same and leaves the slot alone.
 	Read func(stub Ref) (Ref, error)
 	// Touch has Get mark the nodes it passes as used.
 	Touch bool
 }
 
-// enter is what slot holds, fetched and kept if need be.
-func (s *Source) enter(slot *Ref) (Ref, error) {
-	p := atomic.LoadPointer(slot)
-	if p != nil && kindOf(p) == kindStub {
-		return s.Fault(slot, p, "")
-	}
-	return p, nil
+// enter is what slot holds, fetched and kept if need be: a leaf, an inner node or a block.
+func (s *Source) enter(slot *Ref) (Ref, error) { return s.at(slot, "") }
+
+// keep is enter with the nodes of a block, which stays what it is.
+func (s *Source) keep(slot *Ref) (Ref, error) {
+	p, err := s.enter(slot)
+	return nodes(p), err
 }
 
-// peek is what slot holds, fetched if need be and not kept.
-func (s *Source) peek(slot *Ref) (Ref, error) {
-	p := atomic.LoadPointer(slot)
-	if p != nil && kindOf(p) == kindStub {
-		return s.Read(p)
+// peek is what slot holds, fetched if need be and not kept: a leaf or an inner node.
+func (s *Source) peek(slot *Ref) (p Ref, err error) {
+	if p = atomic.LoadPointer(slot); p != nil && kindOf(p) == kindStub {
+		p, err = s.Read(p)
 	}
-	return p, nil
+	return nodes(p), err
+}
+
+// nodes is p, or what it encodes if it is a block.
+func nodes(p Ref) Ref {
+	if p != nil && isBlock(p) {
+		return unfolded(p, 0)
+	}
+	return p
 }
 
 // Get looks key up. The value lies in the tree's memory: it must not be changed.
@@ -54,6 +61,13 @@ func Get(slot *Ref, key string, src *Source) (val []byte, found bool, err error)
 				return nil, false, nil
 			}
 			return leafVal(p), true, nil
+		}
+		if k == kindBlock {
+			if src.Touch {
+				touch(stateOf(p))
+			}
+			val, found = search(encoded(p), key[d:])
+			return val, found, nil
 		}
 		h := (*head)(p)
 		if src.Touch {
@@ -81,7 +95,7 @@ func Get(slot *Ref, key string, src *Source) (val []byte, found bool, err error)
 func Warm(slot *Ref, key string, removal bool, src *Source) error {
 	for d := 0; ; {
 		p, err := src.at(slot, key[:d])
-		if err != nil || p == nil || isLeaf(p) {
+		if err != nil || p == nil || !isInner(p) {
 			return err
 		}
 		h := (*head)(p)

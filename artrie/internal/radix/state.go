@@ -49,7 +49,7 @@ func SameGeneration(w, gen uint64) bool { return genOf(w) == gen&genMask }
 // Address strips the marks from a state word.
 func Address(w uint64) uint64 { return w &^ (touchBit | pendingBit) }
 
-// stateOf is the state word of an inner node, a big leaf or a stub; small
+// stateOf is the state word of an inner node, a big leaf, a block or a stub; small
 // leaves have none.
 func stateOf(p Ref) *uint64 {
 	switch k := kindOf(p); {
@@ -57,7 +57,7 @@ func stateOf(p Ref) *uint64 {
 		return &(*head)(p).state
 	case k == kindStub:
 		return &(*stub)(p).state
-	case k == kindBig:
+	case k == kindBig, k == kindBlock:
 		return (*uint64)(unsafe.Add(p, 8))
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 // bytes, until f returns false. Key and value are good only until f returns.
 // What is not in memory is fetched through src.Fault.
 func Walk(slot *Ref, prefix string, src *Source, f func(key, val []byte) bool) error {
-	w := walker{enter: src.enter, f: f}
+	w := walker{enter: src.keep, f: f}
 	_, err := w.seek(slot, make([]byte, 0, 64), prefix)
 	return err
 }
@@ -128,6 +128,8 @@ func Weigh(p Ref) int64 {
 		return leafSize(p)
 	case kindOf(p) == kindStub:
 		return stubSize
+	case isBlock(p):
+		return blockSize(p)
 	}
 	h := (*head)(p)
 	n := innerSize(h.kind) + Weigh(atomic.LoadPointer(&h.val))
