@@ -63,9 +63,10 @@ var imports = map[string][]string{
 	"replset/internal/history": {},
 	"authority/...":            {"authority"},
 
-	"internal/spawn":  {},
-	"internal/lint":   {},
-	"internal/defect": {},
+	"internal/spawn":   {},
+	"internal/lint":    {},
+	"internal/defect":  {},
+	"internal/browser": {},
 }
 
 // pure are the packages in which a result must depend on the arguments alone.
