@@ -68,12 +68,13 @@ var imports = map[string][]string{
 	"replset/internal/ordered": {},
 	"authority/...":            {"authority"},
 
-	"internal/spawn":  {},
-	"internal/peak":   {},
-	"internal/wal":    {"internal/fsys"},
-	"internal/fsys":   {},
-	"internal/lint":   {},
-	"internal/defect": {},
+	"internal/spawn":   {},
+	"internal/peak":    {},
+	"internal/wal":     {"internal/fsys"},
+	"internal/fsys":    {},
+	"internal/lint":    {},
+	"internal/defect":  {},
+	"internal/browser": {},
 }
 
 // pure are the packages in which a result must depend on the arguments alone.

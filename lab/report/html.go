@@ -17,12 +17,14 @@ var pageMarkup string
 //go:embed page.css
 var pageStyle string
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"cell": breakable}).Parse(pageMarkup))
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"name": breakable, "notice": newPageNotice}).Parse(pageMarkup))
 
-// breakable lets a cell's name break between its factors, and nowhere else.
+// breakable lets a name break between its parts, ahead of anywhere else.
 func breakable(name string) template.HTML {
-	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(name), ",", ",<wbr>"))
+	return template.HTML(breaks.Replace(template.HTMLEscapeString(name)))
 }
+
+var breaks = strings.NewReplacer(",", ",<wbr>", "_", "_<wbr>")
 
 // HTML writes the run as one page that needs no network, no script and no
 // other file.
@@ -43,11 +45,12 @@ type htmlPage struct {
 	Style    template.CSS
 	Title    string
 	Head     pageHead
+	Short    *pageShort
 	Contents []pageLink
 	Withheld []string // why there are no figures; empty where there are
 	Primary  *pagePrimary
 	Checks   []pageCheck
-	Trace    []pageStep
+	Trace    *pageTrace
 	Matrix   *pageMatrix
 	Counts   *pageCounts
 	Forest   []pageFigure
@@ -61,18 +64,18 @@ type htmlPage struct {
 type pageLink struct{ ID, Title string }
 
 func newPage(s *Source) *htmlPage {
-	room := &pageRoom{left: pageFigureBytes}
+	room, names := &pageRoom{left: pageFigureBytes}, newCellNames(s.Run.Protocol)
 	v := &htmlPage{
 		Style: template.CSS(pageStyle), Title: s.Results.Name + ": " + classWord(s.Verdict.Class),
-		Head: newPageHead(s), Checks: newPageChecks(s), Trace: newPageTrace(s), Trials: newPageTrials(s), Profiles: newPageProfiles(s),
+		Head: newPageHead(s, names), Short: newPageShort(s, names), Checks: newPageChecks(s), Trace: newPageTrace(s), Trials: newPageTrials(s, names), Profiles: newPageProfiles(s, names),
 		Host: newPageHost(s, room), Origin: newPageOrigin(s),
 	}
 	if v.Withheld = withheld(s); len(v.Withheld) == 0 {
-		v.Primary = newPagePrimary(s, room)
-		v.Matrix = newPageMatrix(s)
-		v.Counts = newPageCounts(s)
-		v.Forest = newPageForest(s, room)
-		v.Cells = newPageCells(s, room)
+		v.Primary = newPagePrimary(s, names, room)
+		v.Matrix = newPageMatrix(s, names)
+		v.Counts = newPageCounts(s, names)
+		v.Forest = newPageForest(s, names, room)
+		v.Cells = newPageCells(s, names, room)
 	}
 	v.Contents = v.contents()
 	return v
@@ -87,9 +90,9 @@ func (v *htmlPage) contents() []pageLink {
 	}
 	add(len(v.Withheld) > 0, "withheld", "Figures withheld")
 	add(v.Primary != nil, "primary", "Primary comparison")
+	add(v.Matrix != nil, "rules", "Gates and vetoes")
 	add(true, "checks", "Checks")
 	add(true, "decision", "Decision")
-	add(v.Matrix != nil, "rules", "Gates and vetoes")
 	add(v.Counts != nil, "counts", "Work counts")
 	add(len(v.Forest) > 0, "changes", "Changes")
 	add(v.Cells != nil, "cells", "Cells")

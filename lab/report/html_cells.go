@@ -13,13 +13,14 @@ import (
 
 // pageCells is everything about single cells.
 type pageCells struct {
-	Cells  []pageCell
-	Folded bool
-	More   string
+	About string
+	Cells []pageCell
+	More  string
 }
 
 type pageCell struct {
 	Name, Title string
+	Whole       string // the cell's name in results, where the page has another
 	Stress      bool
 	Open        bool
 	Rows        []pageRow
@@ -43,30 +44,31 @@ type pageRow struct {
 	Missing             []string
 }
 
-// foldBeyond is the number of cells from which each is folded up.
-const foldBeyond = 6
-
-func newPageCells(s *Source, room *pageRoom) *pageCells {
-	v := &pageCells{Folded: len(s.Results.Cells) > foldBeyond}
+func newPageCells(s *Source, names *cellNames, room *pageRoom) *pageCells {
+	v := &pageCells{About: "every metric, drawn and in figures"}
+	if n := len(s.Results.Cells); n > 1 {
+		v.About = counted(n, "cell") + ", each with every metric, drawn and in figures"
+	}
 	for i := range s.Results.Cells {
 		if room.spent() {
 			v.More = leftOut(len(s.Results.Cells)-i, "cell")
 			break
 		}
-		v.Cells = append(v.Cells, newPageCell(s, &s.Results.Cells[i], room))
+		v.Cells = append(v.Cells, newPageCell(s, names, &s.Results.Cells[i], room))
 	}
 	return v
 }
 
-func newPageCell(s *Source, cell *analysis.Cell, room *pageRoom) pageCell {
-	v := pageCell{Name: cell.Name, Title: cell.Name, Stress: cell.Class == protocol.ClassStress}
+func newPageCell(s *Source, names *cellNames, cell *analysis.Cell, room *pageRoom) pageCell {
+	name := names.of(cell.Name)
+	v := pageCell{Name: name, Title: name, Stress: cell.Class == protocol.ClassStress}
 	if cell.Name == protocol.NoFactors {
 		v.Title = "All rounds"
+	} else if name != strings.ReplaceAll(cell.Name, ",", ", ") {
+		v.Whole = cell.Name
 	}
 	v.Title += ", " + counted(cell.Rounds, "round")
-	if pr := s.Results.Primary; pr != nil {
-		v.Open = pr.Weakest == cell.Name
-	}
+	v.Open = len(s.Results.Cells) == 1 || s.Results.Primary != nil && s.Results.Primary.Weakest == cell.Name
 	samples := newTails(s, cell)
 	for _, m := range s.countsFirst() {
 		cm := cell.Metric(m.Name)

@@ -15,6 +15,7 @@ type pageCheck struct {
 	Operations           string
 	Kinds, Faults        []string
 	Message              string
+	Whole                string // message, where that was cut
 	Examples             []string
 	Failed               bool
 }
@@ -24,7 +25,10 @@ func newPageChecks(s *Source) []pageCheck {
 	for _, c := range s.Results.Checks {
 		v := pageCheck{
 			Name: shorten(c.Name), Verdict: c.Verdict.String(), Sign: checkSign(c.Verdict), Operations: thousands(strconv.Itoa(c.Operations)),
-			Kinds: countsOf(c.Kinds), Faults: countsOf(c.Faults), Message: shorten(c.Message), Examples: firstOf(c.Examples, pageItems), Failed: c.Verdict == check.Fail,
+			Kinds: countsOf(c.Kinds), Faults: countsOf(c.Faults), Examples: firstOf(c.Examples, pageItems), Failed: c.Verdict == check.Fail,
+		}
+		if v.Message = shortenTo(oneLine(c.Message), checkText); v.Message != oneLine(c.Message) {
+			v.Whole = shorten(c.Message)
 		}
 		if decl := s.Run.Protocol.Check(c.Name); decl != nil {
 			v.Scope = "each " + decl.Scope

@@ -16,9 +16,11 @@ import (
 // pageCounts are the metrics that count work exactly: what may be quoted even
 // from a loaded machine, and so what is shown ahead of any timing.
 type pageCounts struct {
-	Arms []string
-	Rows []pageCount
-	More string
+	About, CellHead string
+	Arms            []string
+	Rows            []pageCount
+	Zero            []string // metrics that are zero wherever they were counted
+	More            string
 }
 
 type pageCount struct {
@@ -30,8 +32,8 @@ type pageCount struct {
 // pageWork is what one arm did; the zero pageWork has no figures.
 type pageWork struct{ Total, PerRound, Change string }
 
-func newPageCounts(s *Source) *pageCounts {
-	v := &pageCounts{}
+func newPageCounts(s *Source, names *cellNames) *pageCounts {
+	v := &pageCounts{CellHead: names.head}
 	for _, a := range s.Run.Protocol.Arms {
 		v.Arms = append(v.Arms, a.Name)
 	}
@@ -41,26 +43,56 @@ func newPageCounts(s *Source) *pageCounts {
 		if !m.Count {
 			continue
 		}
-		first := true
+		if zeroEverywhere(s, m) {
+			v.Zero = append(v.Zero, m.Name)
+			continue
+		}
+		first := len(v.Rows)
 		for j := range s.Results.Cells {
 			cell := &s.Results.Cells[j]
 			if len(v.Rows) >= pageRows {
 				rest++
 				continue
 			}
-			row := pageCount{Metric: m.Name, Cell: cell.Name, First: first}
+			row := pageCount{Metric: m.Name, Cell: names.of(cell.Name), First: len(v.Rows) == first}
 			for _, arm := range v.Arms {
 				row.Arms = append(row.Arms, newPageWork(cell, m, arm))
 			}
 			v.Rows = append(v.Rows, row)
-			first = false
 		}
 	}
-	if len(v.Rows) == 0 {
+	if len(v.Rows)+len(v.Zero) == 0 {
 		return nil
 	}
+	counts := 0
+	for i := range s.Run.Protocol.Metrics {
+		if s.Run.Protocol.Metrics[i].Count {
+			counts++
+		}
+	}
+	v.About = counted(counts, "metric") + " that may be quoted from any machine"
 	v.More = leftOut(rest, "row")
 	return v
+}
+
+// zeroEverywhere says whether every arm has a value in every round of every cell in
+// which it has any, and all are zero: a line each would say nothing more.
+func zeroEverywhere(s *Source, m *protocol.Metric) bool {
+	some := false
+	for i := range s.Results.Cells {
+		cm := s.Results.Cells[i].Metric(m.Name)
+		if cm == nil {
+			continue
+		}
+		for k := range cm.Arms {
+			a := &cm.Arms[k]
+			if a.N > 0 && (a.N < len(a.Values) || a.Min != 0 || a.Max != 0) || a.N == 0 && len(a.Values) > 0 {
+				return false
+			}
+			some = some || a.N > 0
+		}
+	}
+	return some
 }
 
 func newPageWork(cell *analysis.Cell, m *protocol.Metric, arm string) pageWork {
@@ -73,13 +105,17 @@ func newPageWork(cell *analysis.Cell, m *protocol.Metric, arm string) pageWork {
 	switch {
 	case a.N == 0:
 		w.Total, w.PerRound = none, "no value"
+	case a.N == 1 && len(a.Values) == 1:
+		w.PerRound = "" // which is the total
+	case a.Min == 0 && a.Max == 0:
+		w.PerRound = ""
 	case a.Min == a.Max:
 		w.PerRound = num(float64(a.Min)) + " in every round"
 	}
 	if a.N > 0 && a.N < len(a.Values) {
-		w.PerRound += fmt.Sprintf(", in %d of %d rounds", a.N, len(a.Values))
+		w.PerRound = strings.TrimPrefix(w.PerRound+fmt.Sprintf(", in %d of %d rounds", a.N, len(a.Values)), ", ")
 	}
-	if c := cm.Against(arm); c != nil {
+	if c := cm.Against(arm); c != nil && !(a.Sum == 0 && c.Diff == 0) {
 		f := figure{metric: m, ref: &cm.Arms[0], treat: a, cmp: c}
 		w.Change = strings.TrimSpace(f.change() + " " + f.towards())
 	}
@@ -88,10 +124,10 @@ func newPageWork(cell *analysis.Cell, m *protocol.Metric, arm string) pageWork {
 
 // pageTrials is how the trials ended, and what the system counted of them.
 type pageTrials struct {
+	CellHead string
 	Statuses []string
 	Usage    bool // figures may be shown
 	Summary  string
-	Folded   bool
 	Rows     []pageTrial
 	More     string
 	Failures []string
@@ -105,8 +141,8 @@ type pageTrial struct {
 	Switches, Faults string
 }
 
-func newPageTrials(s *Source) *pageTrials {
-	v := &pageTrials{Usage: len(withheld(s)) == 0}
+func newPageTrials(s *Source, names *cellNames) *pageTrials {
+	v := &pageTrials{CellHead: names.head, Usage: len(withheld(s)) == 0}
 	seen := map[string]bool{}
 	for _, t := range s.Results.Trials {
 		for status := range t.Status {
@@ -126,12 +162,12 @@ func newPageTrials(s *Source) *pageTrials {
 		}
 		ok += t.Status[string(trial.StatusOK)]
 		if t.Example != "" {
-			v.Failures = append(v.Failures, "arm "+t.Arm+", cell "+t.Cell+", "+t.Example)
+			v.Failures = append(v.Failures, "arm "+t.Arm+", cell "+names.of(t.Cell)+", "+t.Example)
 		}
 		if i >= pageRows {
 			continue
 		}
-		row := pageTrial{Cell: t.Cell, Arm: t.Arm, Planned: t.Planned, Warmup: t.Warmup}
+		row := pageTrial{Cell: names.of(t.Cell), Arm: t.Arm, Planned: t.Planned, Warmup: t.Warmup}
 		for _, st := range v.Statuses {
 			row.Ended = append(row.Ended, strconv.Itoa(t.Status[st]))
 		}
@@ -140,8 +176,7 @@ func newPageTrials(s *Source) *pageTrials {
 		row.Switches, row.Faults = num(float64(u.Switches)), num(float64(u.Faults))
 		v.Rows = append(v.Rows, row)
 	}
-	v.Summary = fmt.Sprintf("%s measured, %s ended well. Warm-up trials are recorded and never analysed.", counted(ran, "trial"), thousands(strconv.Itoa(ok)))
-	v.Folded = len(v.Rows) > 12 && ok == ran
+	v.Summary = fmt.Sprintf("%s measured, %s ended well", counted(ran, "trial"), thousands(strconv.Itoa(ok)))
 	v.Failures = firstOf(v.Failures, pageItems)
 	v.More = leftOut(len(s.Results.Trials)-pageRows, "row")
 	return v

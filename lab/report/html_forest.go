@@ -18,10 +18,10 @@ type pageFigure struct {
 
 // newPageForest draws one forest plot per metric: metrics differ in size and
 // in which side is better, so they share no axis.
-func newPageForest(s *Source, room *pageRoom) []pageFigure {
+func newPageForest(s *Source, names *cellNames, room *pageRoom) []pageFigure {
 	var all []pageFigure
 	for _, m := range s.countsFirst() {
-		c := newForest(s, m, room, func(*figure) bool { return true })
+		c := newForest(s, names.of, m, room, func(*figure) bool { return true })
 		chart := c.draw()
 		if chart == "" || room.full() {
 			continue
@@ -37,7 +37,7 @@ func newPageForest(s *Source, room *pageRoom) []pageFigure {
 }
 
 // newForest gathers the figures of one metric that are asked for.
-func newForest(s *Source, m *protocol.Metric, room *pageRoom, wanted func(*figure) bool) forestPlot {
+func newForest(s *Source, name func(string) string, m *protocol.Metric, room *pageRoom, wanted func(*figure) bool) forestPlot {
 	c := forestPlot{id: room.id(), lowerIsBetter: m.Better == "lower", title: "Change of " + m.Name + " against " + s.Run.Protocol.Reference()}
 	rows := 0
 	for i := range s.Results.Cells {
@@ -45,7 +45,7 @@ func newForest(s *Source, m *protocol.Metric, room *pageRoom, wanted func(*figur
 			break
 		}
 		cell := &s.Results.Cells[i]
-		g := forestGroup{label: cell.Name}
+		g := forestGroup{label: name(cell.Name)}
 		if cell.Name == protocol.NoFactors {
 			g.label = ""
 		} else if cell.Class == protocol.ClassStress {

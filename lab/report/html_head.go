@@ -32,15 +32,21 @@ type pageFact struct {
 	Mono        bool
 }
 
-func newPageHead(s *Source) pageHead {
+// outcomeExploratory is the outcome of an exploratory run that nothing worse ended.
+const outcomeExploratory = "EXPLORATORY"
+
+func newPageHead(s *Source, names *cellNames) pageHead {
 	r, v := s.Results, s.Verdict
 	h := pageHead{
 		Name: shorten(r.Name), Question: shortenTo(r.Question, headText), Long: len(r.Question) > 140,
 		Class: classStyle(v.Class), Word: classWord(v.Class), Shape: classShape(v.Class),
-		Outcome: shorten(v.Outcome), Why: shorten(v.Why), Exploratory: firstOf(r.Exploratory, pageItems), Notes: firstOf(v.Notes, pageItems),
+		Outcome: shorten(v.Outcome), Why: names.in(shorten(v.Why)), Exploratory: firstOf(r.Exploratory, pageItems), Notes: firstOf(names.inAll(v.Notes), pageItems),
+	}
+	if v.Outcome == outcomeExploratory {
+		h.Exploratory = nil // which is the verdict, and says why itself
 	}
 	if !r.Complete {
-		h.Missing = firstOf(r.Missing, pageItems)
+		h.Missing = firstOf(names.inAll(r.Missing), pageItems)
 		if len(h.Missing) == 0 {
 			h.Missing = []string{"the run has no end"}
 		}
@@ -57,6 +63,20 @@ func newPageHead(s *Source) pageHead {
 		{Term: "Protocol version", Value: protocolVersion(r.Version)},
 	}
 	return h
+}
+
+// pageNotice is a list that belongs beside the verdict. A long one is folded up, so
+// that what was measured is not pushed out of sight.
+type pageNotice struct {
+	Title  string
+	Items  []string
+	Folded bool
+	Count  int
+}
+
+func newPageNotice(title string, items []string) pageNotice {
+	const few = 3
+	return pageNotice{title, items, len(items) > few, len(items)}
 }
 
 func protocolVersion(n int) string {
@@ -77,9 +97,17 @@ func runSpan(run *ledger.Run) string {
 	began := run.Records[0].Begin.Time
 	s := stamp(began)
 	if last := run.Records[len(run.Records)-1]; last.End != nil {
-		return s + ", took " + last.End.Time.Sub(began).Round(time.Second).String()
+		return s + ", took " + roughly(last.End.Time.Sub(began))
 	}
 	return s + ", has no end"
+}
+
+// roughly is a time as people say it.
+func roughly(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
 }
 
 // stamp is a moment in UTC, so that the page does not depend on where it is

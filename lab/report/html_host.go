@@ -14,6 +14,7 @@ import (
 
 // pageHost is the state of the machine over the run.
 type pageHost struct {
+	About    string
 	Windows  string
 	Charts   []pageFigure
 	Breaches []pageBreach
@@ -40,7 +41,7 @@ var drawnProbes = []string{"foreign_cpu", "load_per_cpu", "psi_cpu", "psi_io", "
 
 func newPageHost(s *Source, room *pageRoom) *pageHost {
 	h := s.Results.Host
-	v := &pageHost{}
+	v := &pageHost{About: hostInShort(s)}
 	for i, b := range h.Breaches {
 		if i == pageRows {
 			v.More = leftOut(len(h.Breaches)-i, "broken limit")
@@ -80,6 +81,21 @@ func newPageHost(s *Source, room *pageRoom) *pageHost {
 		}
 	}
 	return v
+}
+
+func hostInShort(s *Source) string {
+	h := s.Results.Host
+	switch {
+	case len(h.Breaches) > 0:
+		var said []string
+		for _, b := range h.Breaches {
+			said = append(said, b.Probe+" ("+b.Action+")")
+		}
+		return "limits broken: " + strings.Join(firstOf(said, 4), ", ")
+	case len(h.Probes) == 0:
+		return "nothing is known of it"
+	}
+	return "no limit was broken"
 }
 
 func yesNo(lo, hi float64) string {

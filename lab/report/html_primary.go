@@ -17,9 +17,10 @@ type pagePrimary struct {
 	Told                 []pagePrimaryCell // told in a sentence too
 	Figures              []pageFigure
 	More                 string
-	Varied               bool // there is more than one cell to name
+	CellHead             string
+	Common               string // what the cells have in common, and their names leave out
+	Varied               bool   // there is more than one cell to name
 	Adjusted             bool
-	Untold               bool // some cells stand in the table only
 }
 
 type pagePrimaryCell struct {
@@ -39,7 +40,7 @@ type pagePrimaryCell struct {
 // toldCells is how many cells are told in sentences; of more, the weakest is.
 const toldCells = 4
 
-func newPagePrimary(s *Source, room *pageRoom) *pagePrimary {
+func newPagePrimary(s *Source, names *cellNames, room *pageRoom) *pagePrimary {
 	pr, p := s.Results.Primary, s.Run.Protocol
 	if pr == nil {
 		return nil
@@ -49,22 +50,28 @@ func newPagePrimary(s *Source, room *pageRoom) *pagePrimary {
 		return nil
 	}
 	v := &pagePrimary{
-		Metric: m.Name, Direction: direction(m), Treatment: pr.Treatment, Reference: p.Reference(),
-		Varied: len(pr.Cells) > 1 || len(p.Factors) > 0, Adjusted: len(pr.Cells) > 1, Plan: primaryPlan(p, pr),
+		Metric: m.Name, Direction: direction(m), Treatment: pr.Treatment, Reference: p.Reference(), CellHead: names.head,
+		Varied: len(pr.Cells) > 1 || len(p.Factors) > 0, Adjusted: len(pr.Cells) > 1, Plan: primaryPlan(p, pr, names),
 	}
+	all := make([]string, len(pr.Cells))
+	for i := range pr.Cells {
+		all[i] = pr.Cells[i].Cell
+	}
+	of, common := names.among(all)
+	v.Common = common
 	for i, pc := range pr.Cells {
 		if i == pageRows {
 			v.More = leftOut(len(pr.Cells)-i, "cell")
 			break
 		}
-		c := newPagePrimaryCell(s, m, pr, pc)
+		c := newPagePrimaryCell(s, names.of(pc.Cell), m, pr, pc)
+		c.Cell = of(pc.Cell)
 		v.Cells = append(v.Cells, c)
 		if len(pr.Cells) <= toldCells || c.Weakest {
 			v.Told = append(v.Told, c)
 		}
 	}
-	v.Untold = len(v.Told) < len(v.Cells)
-	family := newForest(s, m, room, func(f *figure) bool { return f.primary != nil })
+	family := newForest(s, of, m, room, func(f *figure) bool { return f.primary != nil })
 	if chart := family.draw(); chart != "" {
 		room.take(len(chart))
 		v.Figures = []pageFigure{{Caption: "Change of " + m.Name + ", " + direction(m), Chart: chart}}
@@ -72,7 +79,7 @@ func newPagePrimary(s *Source, room *pageRoom) *pagePrimary {
 	return v
 }
 
-func primaryPlan(p *protocol.Protocol, pr *analysis.Primary) []pageFact {
+func primaryPlan(p *protocol.Protocol, pr *analysis.Primary, names *cellNames) []pageFact {
 	test := map[string]string{
 		protocol.TestPaired:      "paired t, two-sided, with the round as block",
 		protocol.TestWelch:       "Welch t, two-sided",
@@ -88,7 +95,7 @@ func primaryPlan(p *protocol.Protocol, pr *analysis.Primary) []pageFact {
 			"a true effect of %s %s or more is found with a power of 0.8; a smaller one may well go unseen", pr.Power.Scale, num(float64(pr.Power.Detectable)))})
 	}
 	if len(pr.Cells) > 1 {
-		plan = append(plan, pageFact{Term: "Speaks for the family", Value: pr.Weakest})
+		plan = append(plan, pageFact{Term: "Speaks for the family", Value: names.of(pr.Weakest)})
 	}
 	return plan
 }
@@ -105,7 +112,7 @@ func floorWords(f protocol.Floor) string {
 	return "none was set; significance is enough"
 }
 
-func newPagePrimaryCell(s *Source, m *protocol.Metric, pr *analysis.Primary, pc analysis.PrimaryCell) pagePrimaryCell {
+func newPagePrimaryCell(s *Source, cell string, m *protocol.Metric, pr *analysis.Primary, pc analysis.PrimaryCell) pagePrimaryCell {
 	cm := s.Results.Cell(pc.Cell).Metric(m.Name)
 	f := figure{
 		metric: m, ref: orNoSummary(cm.Arm(s.Run.Protocol.Reference())), treat: orNoSummary(cm.Arm(pr.Treatment)),
@@ -113,7 +120,7 @@ func newPagePrimaryCell(s *Source, m *protocol.Metric, pr *analysis.Primary, pc 
 	}
 	c := f.cmp
 	v := pagePrimaryCell{
-		Cell: pc.Cell, Missing: pc.Missing, Weakest: pc.Cell == pr.Weakest, N: pc.N,
+		Cell: cell, Missing: pc.Missing, Weakest: pc.Cell == pr.Weakest, N: pc.N,
 		Ref: meanSD(m, f.ref), Treat: meanSD(m, f.treat),
 		Diff: withUnit(float64(pc.Diff), m.Unit), DiffCI: interval(float64(pc.CI.Low), float64(pc.CI.High), m.Unit),
 		Change: percent(float64(c.Change)), ChangeCI: f.changeInterval(),
@@ -141,7 +148,7 @@ func ratioInterval(ci *analysis.Interval) string {
 
 func (v *pagePrimaryCell) sentence(f *figure, pr *analysis.Primary) string {
 	in := ""
-	if v.Cell != protocol.NoFactors {
+	if pr.Cells[0].Cell != protocol.NoFactors {
 		in = "In " + v.Cell + ", "
 	}
 	if v.Missing != "" {

@@ -14,6 +14,7 @@ const (
 	pageRows          = 240       // of one table
 	pageItems         = 40        // of one list
 	pageText          = 2_000     // characters of one text from outside
+	checkText         = 160       // of what a check says, in the table of checks
 	headText          = 300       // of the question on the first screen, so that the verdict is on it too
 	forestRows        = 64        // of one forest plot
 )

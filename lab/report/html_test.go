@@ -158,6 +158,7 @@ func lacksNothing(t *testing.T, body string) {
 // inOrder checks that the texts follow each other on the page.
 func inOrder(t *testing.T, html string, texts ...string) {
 	t.Helper()
+	html = strings.ReplaceAll(html, "<wbr>", "")
 	at := 0
 	for _, s := range texts {
 		i := strings.Index(html[at:], s)
@@ -173,12 +174,14 @@ func TestPageInOrder(t *testing.T) {
 	s := makeRun(t, writePath, made{trial: writePathTrial(0.82), windows: []ledger.HostWindow{busy(31), busy(11)},
 		deviations: []protocol.Deviation{{Version: 2, Reason: "The first freeze named the wrong input.", Changed: []string{"inputs"}}}})
 	inOrder(t, htmlOf(t, s),
-		"May the statistics of a project", ">GO <", "PROCEED", "The gain is real", "Exit code", "0", "write-path", "2026-03-04 05:06 UTC",
-		"Primary comparison</h2>", "treatment has 10.53 ± 0.20 ms where control has 12.77 ± 0.22 ms", "95 % interval of [-2.298, -2.198] ms", "towards better; p &lt; 0.0001", "Order effect", "Drift of control",
-		"dz of 0.8", "power of 0.8",
+		"May the statistics of a project", ">GO <", "PROCEED", "The gain is real",
+		"Compared", "treatment", "control", "12 rounds", "Checked", "All 2 correctness checks passed", ", over 28,028 operations", "Measured", "wall", " -17.6 %, interval [-17.9, -17.3] %, towards better; p &lt; 0.0001", "10.53 ± 0.20 ms with treatment",
+		"Vetoes", "The only one holds", "Gates", "The only one holds", "Exit code", "0", "write-path", "2026-03-04 05:06 UTC",
+		"Primary comparison</h2>", "treatment has 10.53 ± 0.20 ms where control has 12.77 ± 0.22 ms", "95 % interval of [-2.298, -2.198] ms", "towards better; p &lt; 0.0001",
+		"dz of 0.8", "power of 0.8", "Order effect", "Drift of control",
+		"Gates and vetoes</h2>", "tail", "holds", "ratio_high", "of p99 in ns, pooled", "users notice a slow save", "no_retries", "treat 0",
 		"Checks</h2>", "completed", "28", "conserved", "28,000",
-		"Decision</h2>", "ABORT", "guard", "false", "PROCEED", "primary.significant", "true", "decided here", "NO-BENEFIT", "not reached",
-		"Gates and vetoes</h2>", "tail", "no_retries", "holds", "ratio_high", "users notice a slow save",
+		"Decision</h2>", " decided: ", "PROCEED", "ABORT", "guard", "false", "PROCEED", "primary.significant", "true", "decided here", "NO-BENEFIT", "not reached",
 		"Work counts</h2>", "commands", "36", "3 in every round", "24", "-33.3 % better",
 		"Changes against the reference</h2>", "commands, lower is better", "wall, lower is better",
 		"Cells</h2>", "All rounds, 12 rounds", "Each round in the order of the run", "Distribution over rounds", "Tail of all samples of latency",
@@ -227,12 +230,12 @@ func TestGapsAreSaid(t *testing.T) {
 	if one := htmlOf(t, oneRound(t)); !strings.Contains(one, "There is one round") || strings.Contains(one, "by round</title>") {
 		t.Error("one round is no series")
 	}
-	inOrder(t, htmlOf(t, oneRound(t)), "EXPLORATORY", "one round cannot show anything", ">INCONCLUSIVE <")
+	inOrder(t, htmlOf(t, oneRound(t)), ">INCONCLUSIVE <", "EXPLORATORY", "one round cannot show anything")
 }
 
 func TestStressIsNotJudged(t *testing.T) {
 	html := htmlOf(t, matrixRun(t))
-	inOrder(t, html, "Gates and vetoes</h2>", "size=16,<wbr>keys=hot", "stress", "not judged", "size=16,keys=hot (stress)", "stress: reported, never judged")
+	inOrder(t, html, "Gates and vetoes</h2>", "unsafe_too", "not judged", "Each rule in each cell", "size=16, keys=hot", "stress", "not judged", "size=16, keys=hot (stress)", "stress: reported, never judged")
 }
 
 func TestNoSourceNoPage(t *testing.T) {
@@ -374,4 +377,94 @@ func TestBigPage(t *testing.T) {
 			idsOf(t, html)
 		})
 	}
+}
+
+// The first lines say what a reader needs who reads no further, whatever the end.
+func TestInShort(t *testing.T) {
+	broken := htmlOf(t, noGoRun(t))
+	inOrder(t, broken, ">NO-GO <", "Compared", "Checked", "passed", "Measured", "worse", "Vetoes", "Gates", "1 of 1 broken", ": no_retries", "Primary comparison</h2>")
+	failed := htmlOf(t, abortRun(t))
+	inOrder(t, failed, ">NO-GO <", "ABORT", "Compared", "Checked", " failed", "conserved", "Measured", "Withheld: no figure is shown before every check has passed")
+	many := htmlOf(t, matrixRun(t))
+	inOrder(t, many, "Compared", "fold", "control", "4 cells of 8 rounds each", "Beside them", "unsafe-2", "Measured", "latency", "interval", "adjusted p", "the weakest of 3 cells")
+	for _, part := range []string{"Work counts", "Changes against the reference", "Cells", "Trials", "Host", "Provenance"} {
+		inOrder(t, many, `<details class="part"><summary><h2>`+part+`</h2>`)
+	}
+}
+
+func TestRulesInShort(t *testing.T) {
+	s := matrixRun(t)
+	names := newCellNames(s.Run.Protocol)
+	v := newPageMatrix(s, names)
+	if len(v.Rules) != 2 || v.Rules[0].Name != "conflicts" || v.Rules[1].Name != "unsafe_too" {
+		t.Fatalf("%+v", v.Rules)
+	}
+	r := v.Rules[0]
+	if r.Word != "broken in 1 of 3 cells, and reported in 1 more" || r.Style != "bad" || len(r.Found) != 1 || r.Found[0].Cell != "size=1, keys=hot" || !strings.HasPrefix(r.Found[0].Values, "ratio 1.") {
+		t.Errorf("%+v", r)
+	}
+	if r := v.Rules[1]; r.Style != "unjudged" || !strings.HasSuffix(r.Word, "not judged") {
+		t.Errorf("%+v", r)
+	}
+	// Without an answer is worse than an answer that holds, and no pass.
+	for i := range s.Verdict.Gates {
+		if g := &s.Verdict.Gates[i]; g.Rule == "conflicts" && g.Judged {
+			g.State, g.Missing = gate.Missing, "no value"
+		}
+	}
+	if r := newPageMatrix(s, names).Rules[0]; r.Style != "unsure" || r.Word != "missing in all 3 cells, and reported in 1 more" || r.Found[0].Values == "" {
+		t.Errorf("%+v", r)
+	}
+	lines := rulesInShort(s, names)
+	if len(lines) != 1 || lines[0].Style != "unsure" || lines[0].Word != "1 of 1 without an answer" || lines[0].Text != ": conflicts." {
+		t.Errorf("%+v", lines)
+	}
+	// What nothing was said of is asked nowhere, and is not said to hold.
+	s.Verdict.Gates = nil
+	if r := newPageMatrix(s, names).Rules[0]; r.Word != "asked nowhere" || len(rulesInShort(s, names)) != 0 {
+		t.Errorf("%+v, %+v", r, rulesInShort(s, names))
+	}
+}
+
+func TestWhatIsZeroEverywhereIsSaidOnce(t *testing.T) {
+	v := newPageCounts(goRun(t), &cellNames{})
+	if !slices.Equal(v.Zero, []string{"retries"}) || len(v.Rows) != 1 || v.Rows[0].Metric != "commands" {
+		t.Errorf("%+v", v)
+	}
+	// A round without a value is not a zero.
+	gaps := makeRun(t, writePath, made{trial: func(slot trial.Slot, o *trial.Observation) {
+		writePathTrial(0.8)(slot, o)
+		if slot.Round == 5 {
+			delete(o.Values, "retries")
+		}
+	}})
+	if v := newPageCounts(gaps, &cellNames{}); len(v.Zero) > 0 || len(v.Rows) != 2 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// That a run decides nothing is said once: by the verdict, or above another one.
+func TestExploratoryIsSaidOnce(t *testing.T) {
+	const banner = `class="banner"`
+	if strings.Contains(htmlOf(t, exploratoryRun(t)), banner) {
+		t.Error("the verdict says it, and the banner too")
+	}
+	s := makeRun(t, writePath, made{exploratory: "just looking", trial: func(slot trial.Slot, o *trial.Observation) {
+		writePathTrial(0.8)(slot, o)
+		o.Checks[0].Verdict = check.Fail
+	}})
+	inOrder(t, htmlOf(t, s), banner, "EXPLORATORY", "just looking", ">NO-GO <", "ABORT")
+}
+
+// A veto's figures have the unit of its metric, and cells the names that tell them apart.
+func TestFoundInAFamily(t *testing.T) {
+	yaml := strings.Replace(matrix, "  - {name: keys, levels: [hot, uniform-8]}\n", "  - {name: keys, levels: [hot, uniform-8, cold]}\n", 1)
+	yaml = strings.Replace(yaml, "metric: conflicts, require: ratio <= 1.1}", "metric: latency, cells: {size: 16}, require: treat <= 0.001}", 1)
+	yaml = strings.Replace(yaml, "  - {cells: {size: 16, keys: hot}, class: stress}", "  - {cells: {size: 1, keys: hot}, class: stress}", 1)
+	s := makeRun(t, yaml, made{trial: matrixTrial})
+	r := newPageMatrix(s, newCellNames(s.Run.Protocol)).Rules[0]
+	if r.Word != "broken in all 3 cells" || r.Common != "size=16" || len(r.Found) != 3 || r.Found[0].Cell != "keys=hot" || !strings.HasSuffix(r.Found[0].Values, " ms") {
+		t.Errorf("%+v", r)
+	}
+	inOrder(t, htmlOf(t, s), "Gates and vetoes</h2>", "in size=16:", "keys=hot: treat ", " ms")
 }

@@ -1,10 +1,18 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/assaylab/assay/lab/gate"
 )
+
+// pageTrace is how the decision was made.
+type pageTrace struct {
+	Steps []pageStep
+	Of    int
+	Fired *pageStep
+}
 
 type pageStep struct {
 	Number    int
@@ -21,8 +29,8 @@ type pageStep struct {
 
 type pageValue struct{ Name, Value string }
 
-func newPageTrace(s *Source) []pageStep {
-	var all []pageStep
+func newPageTrace(s *Source) *pageTrace {
+	all := make([]pageStep, 0, len(s.Verdict.Trace))
 	for i, t := range s.Verdict.Trace {
 		v := pageStep{
 			Number: i + 1, Guard: t.Guard, Outcome: shorten(t.Outcome), Class: strings.ToUpper(string(t.Class)), Condition: shorten(t.Condition),
@@ -40,7 +48,11 @@ func newPageTrace(s *Source) []pageStep {
 		}
 		all = append(all, v)
 	}
-	return all
+	t := &pageTrace{Steps: all, Of: len(all)}
+	if at := slices.IndexFunc(all, func(v pageStep) bool { return v.Fired }); at >= 0 {
+		t.Fired = &all[at]
+	}
+	return t
 }
 
 func namedValues(values []gate.Value) []pageValue {

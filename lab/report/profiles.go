@@ -18,22 +18,22 @@ type pageProfileEntry struct{ Function, Seconds, Share string }
 
 // newPageProfiles are the profiles of the run, in the order of the schedule.
 // They stand beside the page and need not be there for it to be read.
-func newPageProfiles(s *Source) []pageProfile {
+func newPageProfiles(s *Source, names *cellNames) []pageProfile {
 	var all []pageProfile
 	for _, o := range s.measured() {
 		for i := range o.Profiles {
 			if len(all) == pageRows {
 				return all
 			}
-			all = append(all, newPageProfile(o, &o.Profiles[i]))
+			all = append(all, newPageProfile(names, o, &o.Profiles[i]))
 		}
 	}
 	return all
 }
 
-func newPageProfile(o *trial.Observation, p *trial.Profile) pageProfile {
+func newPageProfile(names *cellNames, o *trial.Observation, p *trial.Profile) pageProfile {
 	v := pageProfile{
-		Cell: o.Cell, Arm: o.Arm, Kind: p.Kind, Total: fmt.Sprintf("%.3f s", p.Total),
+		Cell: names.of(o.Cell), Arm: o.Arm, Kind: p.Kind, Total: fmt.Sprintf("%.3f s", p.Total),
 		Link: (&url.URL{Path: ledger.ProfilesDir + "/" + p.File}).String(),
 	}
 	for _, e := range p.Top {
@@ -48,7 +48,7 @@ func newPageProfile(o *trial.Observation, p *trial.Profile) pageProfile {
 
 // mdProfiles are the profiles as tables.
 func mdProfiles(p *markdownPage, s *Source) {
-	for _, v := range newPageProfiles(s) {
+	for _, v := range newPageProfiles(s, &cellNames{}) {
 		rows := []string{tableRow("function", "s", "share"), "|---|--:|--:|\n"}
 		for _, e := range v.Top {
 			rows = append(rows, tableRow(code(e.Function), e.Seconds, e.Share))

@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"strings"
 )
 
 // forestPlot shows one metric's change against the reference, with its
@@ -134,7 +135,11 @@ func (r forestRow) draw(d *drawing, x axis, y float64) {
 		d.path("line "+armColour(r.arm), p.String())
 	}
 	d.markers(r.arm, 3, [][2]float64{{x.at(r.change), y}})
-	d.titled("", narrowChart-forestText, y+4, fitText(r.text, forestText), r.text)
+	text := r.text
+	if textWidth(text) > forestText {
+		text, _, _ = strings.Cut(text, " [") // half an interval would be worse than none
+	}
+	d.titled("", narrowChart-forestText, y+4, fitText(text, forestText), r.text)
 }
 
 // axis spans all intervals and zero. Where a change is beyond a factor of
