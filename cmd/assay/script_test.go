@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +47,7 @@ func TestScript(t *testing.T) {
 			"change":   change,
 			"damage":   damage,
 			"exitcode": exitcode,
+			"fetch":    fetch,
 			"flip":     flip,
 			"orders":   orders,
 			"peak":     peak,
@@ -263,6 +266,39 @@ func waitfor(ts *testscript.TestScript, neg bool, args []string) {
 		case <-look.C:
 		case <-end:
 			ts.Fatalf("%s did not match %q within %s; it ends in:\n%s", args[0], args[1], longest, b[max(0, len(b)-1000):])
+		}
+	}
+}
+
+// fetch asks a server, whose address is in a file, for a page that must match at
+// last, or must not once it is made:
+//
+//	fetch FILE PATH REGEXP
+func fetch(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: fetch FILE PATH REGEXP")
+	}
+	re, err := regexp.Compile(args[2])
+	ts.Check(err)
+	url := strings.TrimSpace(ts.ReadFile(args[0])) + strings.TrimPrefix(args[1], "/")
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for end := time.After(longest); ; {
+		resp, err := http.Get(url)
+		ts.Check(err)
+		page, err := io.ReadAll(resp.Body)
+		ts.Check(errors.Join(err, resp.Body.Close()))
+		making := bytes.Contains(page, []byte(`http-equiv="refresh" content="2"`))
+		if re.Match(page) != neg && !(neg && making) {
+			return
+		}
+		if neg && !making {
+			ts.Fatalf("%s matches %q", url, args[2])
+		}
+		select {
+		case <-look.C:
+		case <-end:
+			ts.Fatalf("%s: %s and no match of %q within %s; it ends in:\n%s", url, resp.Status, args[2], longest, page[max(0, len(page)-1000):])
 		}
 	}
 }

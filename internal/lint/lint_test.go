@@ -34,6 +34,7 @@ var imports = map[string][]string{
 	"lab/gate":     {"lab/protocol", "lab/check", "lab/analysis"},
 	"lab/report":   {"lab/protocol", "lab/host", "lab/trial", "lab/check", "lab/ledger", "lab/stats", "lab/analysis", "lab/gate"},
 	"lab/flow":     {"lab/protocol", "lab/host", "lab/trial", "lab/check", "lab/ledger", "lab/analysis", "lab/gate", "lab/report", "internal/spawn"},
+	"lab/serve":    {"lab/protocol", "lab/ledger", "lab/report", "lab/flow"},
 	"lab/cli":      {"lab/..."},
 	"lab":          {"lab/..."},
 	"cmd/assay":    {"lab/...", "studies", "replset/cli", "artrie/cli", "studies/screeningwrite/cli"},

@@ -174,7 +174,7 @@ Exit status: 0 go, 1 no-go, 2 usage or invalid protocol, 3 inconclusive,
 	verbs := []*cobra.Command{
 		s.initVerb(), s.lintVerb(), s.powerVerb(), s.freezeVerb(), s.schemaVerb(),
 		s.runVerb(), s.resumeVerb(), s.compareVerb(), s.doctorVerb(),
-		s.analyzeVerb(), s.verifyVerb(), s.reportVerb(), s.compareRunsVerb(),
+		s.analyzeVerb(), s.verifyVerb(), s.reportVerb(), s.compareRunsVerb(), s.serveVerb(),
 		s.versionVerb(),
 	}
 	if len(s.app.Studies) > 0 {

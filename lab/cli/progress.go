@@ -158,19 +158,7 @@ func (p *progress) text(pr flow.Progress) string {
 	if n > 0 {
 		fails = fmt.Sprintf("  %d failed", n)
 	}
-	return fmt.Sprintf("%s %3d %%  %s %d/%d%s  %s left%s", bar, 100*pr.Done/pr.Total, cell, pr.Round, pr.Of, phase, short(pr.Left), fails)
-}
-
-// short is a duration that a person reads at a glance.
-func short(d time.Duration) string {
-	switch {
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	case d >= time.Minute:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	default:
-		return fmt.Sprintf("%ds", int(d.Seconds()+0.999))
-	}
+	return fmt.Sprintf("%s %3d %%  %s %d/%d%s  %s left%s", bar, 100*pr.Done/pr.Total, cell, pr.Round, pr.Of, phase, flow.Short(pr.Left), fails)
 }
 
 func (p *progress) end() { p.clear() }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/assaylab/assay/lab/analysis"
@@ -84,7 +85,7 @@ func (o *Outcome) writePage() error {
 // forgedPage says that the page is not the one that the run gives. The program
 // that made the run can say so; another version may draw it otherwise.
 func (o *Outcome) forgedPage() bool {
-	got, err := os.ReadFile(filepath.Join(o.Run.Dir, ledger.ReportFile))
+	got, err := o.Run.ReadFile(ledger.ReportFile)
 	if err != nil {
 		return false
 	}
@@ -92,17 +93,21 @@ func (o *Outcome) forgedPage() bool {
 	if err != nil {
 		return false
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return false
-	}
-	sum, err := host.FileSHA256(self)
-	if err != nil || sum != env.ToolSHA256 {
+	if sum, err := ownSHA256(); err != nil || sum != env.ToolSHA256 {
 		return false
 	}
 	page, err := o.page()
 	return err == nil && !bytes.Equal(got, page)
 }
+
+// ownSHA256 is the hash of the program that runs.
+var ownSHA256 = sync.OnceValues(func() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return host.FileSHA256(self)
+})
 
 // Analyze judges a run folder again from disk. early allows a run that has not
 // ended: the run is then marked exploratory in its ledger, for ever, because
@@ -148,24 +153,48 @@ func Verify(dir string) (*ledger.Run, []ledger.Problem, error) {
 	if err != nil || len(problems) > 0 || !run.Ended() {
 		return run, problems, err
 	}
+	return run, judge(run).differences(), nil
+}
+
+// Inspect is Verify and Load in one, for a reader who trusts neither the folder
+// nor the way to it: files are read in files and nowhere else, and nothing is
+// written. name is what messages call the folder. There is an outcome only
+// where no problem was found.
+func Inspect(files fs.FS, name string) (*Outcome, []ledger.Problem, error) {
+	run, problems, err := ledger.VerifyIn(files, name)
+	if err != nil || len(problems) > 0 {
+		return nil, problems, err
+	}
 	o := judge(run)
+	if run.Ended() {
+		problems = o.differences()
+	}
+	if len(problems) > 0 {
+		return nil, problems, nil
+	}
+	return o, nil, nil
+}
+
+// differences are where the files that stand in the folder of a run that has
+// ended are not what analysing its data gives.
+func (o *Outcome) differences() (problems []ledger.Problem) {
 	for _, f := range []struct {
 		name string
 		want []byte
 	}{{ledger.ResultsFile, o.Results.Bytes()}, {ledger.VerdictFile, o.Verdict.Bytes()}} {
-		got, err := os.ReadFile(filepath.Join(dir, f.name))
+		got, err := o.Run.ReadFile(f.name)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && !run.Sealed:
+		case errors.Is(err, fs.ErrNotExist) && !o.Run.Sealed:
 		case err != nil:
 			problems = append(problems, ledger.Problem{File: f.name, Message: err.Error()})
 		case !bytes.Equal(got, f.want):
 			problems = append(problems, ledger.Problem{File: f.name, Message: fmt.Sprintf("is not what analysing the data gives (line %d differs)", firstDifference(got, f.want))})
 		}
 	}
-	if len(problems) == 0 && run.Sealed && o.forgedPage() {
+	if len(problems) == 0 && o.Run.Sealed && o.forgedPage() {
 		problems = append(problems, ledger.Problem{File: ledger.ReportFile, Message: "is not the page that the run gives; make it again with: report RUN --format html"})
 	}
-	return run, problems, nil
+	return problems
 }
 
 func firstDifference(a, b []byte) int {

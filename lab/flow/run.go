@@ -36,15 +36,6 @@ type Events struct {
 	Note  func(text string)
 }
 
-// Progress is how far a run is.
-type Progress struct {
-	Cell        string
-	Round, Of   int // within the cell, 1-based, warm-up included
-	Warmup      bool
-	Done, Total int // rounds of the whole run
-	Left        time.Duration
-}
-
 // Run executes a frozen plan into a new run folder and takes it to its verdict.
 // On a cancelled context everything measured so far is kept and the error wraps
 // context.Canceled; Resume goes on from there.
@@ -123,7 +114,6 @@ func Resume(ctx context.Context, dir string, studies []*Study, o Options) (*Outc
 type runner struct {
 	plan    *Plan
 	p       *protocol.Protocol
-	cells   []protocol.Cell
 	w       *ledger.Writer
 	exec    *trial.Executor
 	events  Events
@@ -141,7 +131,7 @@ type runner struct {
 	counters host.Counters
 	from     int // first round of the open host window
 
-	pace map[string]*pace
+	forecast forecast
 }
 
 type slotKey struct {
@@ -160,19 +150,13 @@ type judgeKey struct {
 	round              int
 }
 
-// pace is how long a cell's rounds take.
-type pace struct {
-	total time.Duration
-	n     int
-}
-
 func drive(ctx context.Context, plan *Plan, w *ledger.Writer, o Options, scratch string) (_ *Outcome, err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	r := &runner{
-		plan: plan, p: plan.Protocol, cells: plan.Protocol.Cells(), w: w, events: o.Events, scratch: scratch,
+		plan: plan, p: plan.Protocol, w: w, events: o.Events, scratch: scratch,
 		machine: host.Machine{LockPath: o.Lock},
 		done:    map[slotKey]*trial.Observation{}, marked: map[roundKey]bool{}, judged: map[judgeKey]bool{},
-		byCell: map[string][]*trial.Observation{}, pace: map[string]*pace{}, fresh: map[string]bool{},
+		byCell: map[string][]*trial.Observation{}, forecast: newForecast(plan.Protocol), fresh: map[string]bool{},
 	}
 	profiles := filepath.Join(w.Run().Dir, ledger.ProfilesDir)
 	if _, err := os.Stat(profiles); err == nil || o.Profiles {
@@ -355,7 +339,7 @@ func (r *runner) round(ctx context.Context, schedule []trial.Round, i int) error
 			return err
 		}
 		r.marked[roundKey{rd.Cell, rd.Round}] = true
-		r.pacing(rd.Cell, time.Since(start))
+		r.forecast.took(rd.Cell, time.Since(start))
 	}
 	if last {
 		if err := r.judgeScope(ctx, protocol.ScopeCell, cell, 0, r.byCell[cell.Name]); err != nil {
@@ -371,49 +355,15 @@ func (r *runner) round(ctx context.Context, schedule []trial.Round, i int) error
 	return nil
 }
 
-func (r *runner) pacing(cell string, took time.Duration) {
-	for _, name := range []string{cell, ""} {
-		if r.pace[name] == nil {
-			r.pace[name] = &pace{}
-		}
-		r.pace[name].total += took
-		r.pace[name].n++
-	}
-}
-
 func (r *runner) cell(name string) protocol.Cell {
-	return r.cells[slices.IndexFunc(r.cells, func(c protocol.Cell) bool { return c.Name == name })]
+	return r.forecast.cells[slices.IndexFunc(r.forecast.cells, func(c protocol.Cell) bool { return c.Name == name })]
 }
 
-// left guesses the time that the rest takes: a cell's own pace where it has
-// one, the mean of all rounds so far elsewhere. Cells run one after the other,
-// so that what is left is counted once per cell and not once per round.
 func (r *runner) left(schedule []trial.Round, next int) time.Duration {
 	if next == len(schedule) {
 		return 0
 	}
-	var sum time.Duration
-	add := func(cell string, rounds int) {
-		p := r.pace[cell]
-		if p == nil {
-			p = r.pace[""]
-		}
-		if p != nil {
-			sum += time.Duration(rounds) * (p.total / time.Duration(p.n))
-		}
-	}
-	now := schedule[next]
-	here, after := 0, false
-	for _, c := range r.cells {
-		switch {
-		case after:
-			add(c.Name, c.Warmup+c.Rounds)
-		case c.Name == now.Cell:
-			here, after = c.Warmup+c.Rounds-now.Round, true
-		}
-	}
-	add(now.Cell, here)
-	return sum
+	return r.forecast.left(schedule[next].Cell, schedule[next].Round)
 }
 
 // trial runs one trial, judges it and records both in one record, so that a

@@ -117,6 +117,7 @@ type Run struct {
 	Records  []Record
 	Sealed   bool
 
+	files       fs.FS  // nil: the folder Dir
 	head        string // sum of the last record
 	chainBytes  int64  // of observations.jsonl up to the last whole record
 	tornBytes   int64  // after it
@@ -131,9 +132,26 @@ func (r *Run) Ended() bool {
 	return len(r.Records) > 0 && r.Records[len(r.Records)-1].Kind == KindEnd
 }
 
+// folder is where the run's files are read.
+func (r *Run) folder() fs.FS {
+	if r.files != nil {
+		return r.files
+	}
+	return os.DirFS(r.Dir)
+}
+
+// ReadFile returns a file of the folder as it is, verified or not.
+func (r *Run) ReadFile(name string) ([]byte, error) {
+	b, err := fs.ReadFile(r.folder(), name)
+	if err != nil {
+		return nil, fmt.Errorf("run folder %s: %w", r.Dir, err)
+	}
+	return b, nil
+}
+
 // Environment returns environment.json.
 func (r *Run) Environment() (*host.Provenance, error) {
-	b, err := os.ReadFile(filepath.Join(r.Dir, EnvironmentFile))
+	b, err := r.ReadFile(EnvironmentFile)
 	if err != nil {
 		return nil, err
 	}
@@ -143,12 +161,30 @@ func (r *Run) Environment() (*host.Provenance, error) {
 
 // Samples reads the samples that a reference names.
 func (r *Run) Samples(ref trial.SampleRef) ([]int64, error) {
-	f, err := os.Open(filepath.Join(r.Dir, SamplesFile))
+	f, err := openAt(r.folder(), SamplesFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("run folder %s: %w", r.Dir, err)
 	}
 	defer f.Close()
 	return readSamples(f, ref)
+}
+
+// file is one that can be read at any place, as those of a disk can.
+type file interface {
+	fs.File
+	io.ReaderAt
+}
+
+func openAt(files fs.FS, name string) (file, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	at, ok := f.(file)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("%s: cannot be read at any place: %w", name, errors.ErrUnsupported), f.Close())
+	}
+	return at, nil
 }
 
 func readSamples(f io.ReaderAt, ref trial.SampleRef) ([]int64, error) {
@@ -301,7 +337,7 @@ func remains(dir string, e fs.DirEntry) bool {
 		ours := func(e fs.DirEntry) bool {
 			return e.Name() == OriginFile || strings.HasPrefix(e.Name(), "."+OriginFile+"-")
 		}
-		return err == nil && (has(filepath.Join(dir, ScratchDir), OriginFile) || !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !ours(e) }))
+		return err == nil && (has(os.DirFS(filepath.Join(dir, ScratchDir)), OriginFile) || !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !ours(e) }))
 	case LockFile, EnvironmentFile, ObservationsFile:
 		return true
 	}
@@ -372,7 +408,7 @@ func openLocked(dir string, flags int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	err = flock(f, func() { time.Sleep(5 * time.Millisecond) })
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", dir, ErrBusy), f.Close())
 	}
@@ -515,13 +551,13 @@ func sortedNames(m map[string][]int64) []string {
 // Exists says whether the folder holds a run that has begun: at least one whole
 // record.
 func Exists(dir string) bool {
-	ok, err := begun(dir)
+	ok, err := begun(os.DirFS(dir))
 	return ok && err == nil
 }
 
 // begun is Exists with the reason why it cannot be told.
-func begun(dir string) (bool, error) {
-	f, err := os.Open(filepath.Join(dir, ObservationsFile))
+func begun(files fs.FS) (bool, error) {
+	f, err := files.Open(ObservationsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

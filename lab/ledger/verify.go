@@ -59,14 +59,28 @@ const maxLine = 4 << 20
 // analysis with one made again.
 func Verify(dir string) (*Run, []Problem, error) { return read(dir) }
 
+// VerifyIn is Verify for a folder whose files are read in files and nowhere
+// else, now and later. dir is what messages call it. files needs ReaderAt in
+// what it opens, and should be an fs.ReadLinkFS where it has symbolic links.
+func VerifyIn(files fs.FS, dir string) (*Run, []Problem, error) {
+	if err := isRunIn(files, dir); err != nil {
+		return nil, nil, err
+	}
+	return readIn(files, dir)
+}
+
 // read reads and checks a folder. An error means that there is nothing to
 // check; problems mean that it was changed.
 func read(dir string) (*Run, []Problem, error) {
 	if err := isRun(dir); err != nil {
 		return nil, nil, err
 	}
-	r := &Run{Dir: dir, Sealed: has(dir, SealFile) && has(dir, VerdictFile)}
-	v := &verifier{run: r}
+	return readIn(os.DirFS(dir), dir)
+}
+
+func readIn(files fs.FS, dir string) (*Run, []Problem, error) {
+	r := &Run{Dir: dir, files: files, Sealed: has(files, SealFile) && has(files, VerdictFile)}
+	v := &verifier{run: r, files: files}
 	v.lock()
 	if err := v.chain(); err != nil {
 		return nil, nil, err
@@ -77,8 +91,8 @@ func read(dir string) (*Run, []Problem, error) {
 	return r, v.problems, nil
 }
 
-func has(dir, name string) bool {
-	_, err := os.Lstat(filepath.Join(dir, name))
+func has(files fs.FS, name string) bool {
+	_, err := fs.Lstat(files, name)
 	return err == nil
 }
 
@@ -94,11 +108,15 @@ func isRun(dir string) error {
 	case !info.IsDir():
 		return fmt.Errorf("%s: %w; give the folder, not a file in it", dir, ErrNotRun)
 	}
-	ok, err := begun(dir)
+	return isRunIn(os.DirFS(dir), dir)
+}
+
+func isRunIn(files fs.FS, dir string) error {
+	ok, err := begun(files)
 	if err != nil {
-		return fmt.Errorf("run folder: %w", err)
+		return fmt.Errorf("run folder %s: %w", dir, err)
 	}
-	if ok || has(dir, ResultsFile) || has(dir, SealFile) || has(dir, VerdictFile) {
+	if ok || has(files, ResultsFile) || has(files, SealFile) || has(files, VerdictFile) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w: it has no record in %s; start one with: assay run PROTOCOL", dir, ErrNotRun, ObservationsFile)
@@ -106,6 +124,7 @@ func isRun(dir string) error {
 
 type verifier struct {
 	run      *Run
+	files    fs.FS
 	problems []Problem
 	sums     map[string]string // of files that were read whole anyway
 }
@@ -128,7 +147,7 @@ func why(err error) error {
 }
 
 func (v *verifier) lock() {
-	b, err := os.ReadFile(filepath.Join(v.run.Dir, LockFile))
+	b, err := fs.ReadFile(v.files, LockFile)
 	if err != nil {
 		v.problem(LockFile, 0, "%v", why(err))
 		return
@@ -145,7 +164,7 @@ func (v *verifier) lock() {
 // own hash holds but whose prev is not the sum of the line before stands in
 // the wrong place, and its number says what happened.
 func (v *verifier) chain() error {
-	b, err := os.ReadFile(filepath.Join(v.run.Dir, ObservationsFile))
+	b, err := fs.ReadFile(v.files, ObservationsFile)
 	if err != nil {
 		v.problem(ObservationsFile, 0, "%v", why(err))
 		return nil
@@ -257,7 +276,7 @@ func (v *verifier) environment() {
 	if len(v.run.Records) == 0 || v.run.Records[0].Begin == nil {
 		return
 	}
-	sum, err := hashFile(filepath.Join(v.run.Dir, EnvironmentFile))
+	sum, err := hashFile(v.files, EnvironmentFile)
 	if err != nil {
 		v.problem(EnvironmentFile, 0, "%v", why(err))
 	} else if sum != v.run.Records[0].Begin.Environment {
@@ -268,7 +287,7 @@ func (v *verifier) environment() {
 // samples checks that every reference follows the one before it without a gap
 // and that its bytes are right.
 func (v *verifier) samples() {
-	f, err := os.Open(filepath.Join(v.run.Dir, SamplesFile))
+	f, err := openAt(v.files, SamplesFile)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) && v.wantsNoSamples() {
 			return
@@ -358,7 +377,7 @@ func (v *verifier) wantsNoSamples() bool {
 // dropFrom takes record i and what follows out of the run, as bytes that a
 // resume will cut.
 func (v *verifier) dropFrom(i int) {
-	b, err := os.ReadFile(filepath.Join(v.run.Dir, ObservationsFile))
+	b, err := fs.ReadFile(v.files, ObservationsFile)
 	if err != nil {
 		v.problem(ObservationsFile, 0, "%v", why(err))
 		return
@@ -412,7 +431,7 @@ func (r *Run) Finish(results, verdict []byte) error {
 	made := map[string][]byte{ResultsFile: results, VerdictFile: verdict}
 	if r.Sealed {
 		for _, name := range []string{ResultsFile, VerdictFile} {
-			old, err := os.ReadFile(filepath.Join(r.Dir, name))
+			old, err := r.ReadFile(name)
 			if err != nil {
 				return err
 			}
@@ -432,7 +451,7 @@ func (r *Run) Finish(results, verdict []byte) error {
 			s.Files[name] = hex.EncodeToString(sum[:])
 			continue
 		}
-		sum, err := hashFile(filepath.Join(r.Dir, name))
+		sum, err := hashFile(r.folder(), name)
 		if err != nil {
 			return err
 		}
@@ -452,19 +471,18 @@ func (r *Run) Finish(results, verdict []byte) error {
 }
 
 func (v *verifier) seal() {
-	dir := v.run.Dir
 	switch {
-	case !has(dir, SealFile):
-		if has(dir, VerdictFile) {
+	case !has(v.files, SealFile):
+		if has(v.files, VerdictFile) {
 			v.problem(SealFile, 0, "is missing, and the run has a verdict")
 		}
 		return
-	case !has(dir, VerdictFile) && has(dir, ReportFile):
+	case !has(v.files, VerdictFile) && has(v.files, ReportFile):
 		// Finish cannot have been cut off before the verdict: the page is
 		// made after it.
 		v.problem(VerdictFile, 0, "is missing, and the run has a page")
 	}
-	b, err := os.ReadFile(filepath.Join(dir, SealFile))
+	b, err := fs.ReadFile(v.files, SealFile)
 	if err != nil {
 		v.problem(SealFile, 0, "%v", why(err))
 		return
@@ -480,7 +498,7 @@ func (v *verifier) seal() {
 	for _, name := range sealed {
 		sum, err := v.sums[name], error(nil)
 		if sum == "" {
-			sum, err = hashFile(filepath.Join(dir, name))
+			sum, err = hashFile(v.files, name)
 		}
 		switch {
 		case name == VerdictFile && !v.run.Sealed:
@@ -512,8 +530,8 @@ func sumOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
+func hashFile(files fs.FS, name string) (string, error) {
+	f, err := files.Open(name)
 	if err != nil {
 		return "", err
 	}

@@ -202,21 +202,33 @@ func ReadLock(b []byte) (*Lock, *Protocol, error) {
 		return nil, nil, fmt.Errorf("%w: the protocol in it was changed after the freeze", ErrLock)
 	case l.Digest != l.digest():
 		return nil, nil, fmt.Errorf("%w: a field beside the protocol was changed after the freeze", ErrLock)
-	case !bytes.Equal(b, l.Bytes()):
-		return nil, nil, fmt.Errorf("%w: the file is not byte for byte what freeze wrote", ErrLock)
 	}
+	// Ahead of Bytes, whose indenting makes gigabytes of what is nested deeply
+	// and is no protocol.
 	p := &Protocol{}
 	dec := json.NewDecoder(bytes.NewReader(l.Protocol))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(p); err != nil {
 		return nil, nil, fmt.Errorf("%w: protocol: %v", ErrLock, err)
 	}
+	if !bytes.Equal(b, l.Bytes()) {
+		return nil, nil, fmt.Errorf("%w: the file is not byte for byte what freeze wrote", ErrLock)
+	}
 	// A digest has no key: whoever can write the file can make one that matches.
 	if p.Primary == nil || len(p.Arms) < 2 {
 		return nil, nil, fmt.Errorf("%w: the protocol in it compares nothing", ErrLock)
+	}
+	if p.longestList() > maxItems {
+		return nil, nil, fmt.Errorf("%w: the protocol in it has longer lists than freeze allows", ErrLock)
 	}
 	if p.combinations() > maxCells || p.trials(p.Cells()) > maxTrials {
 		return nil, nil, fmt.Errorf("%w: the protocol in it has more cells or trials than freeze allows", ErrLock)
 	}
 	return l, p, nil
+}
+
+// longestList is the length of the longest list of mappings.
+func (p *Protocol) longestList() int {
+	return max(len(p.Arms), len(p.Settings), len(p.Factors), len(p.Exclude), len(p.Overrides), len(p.Metrics), len(p.Checks),
+		len(p.Vetoes), len(p.Gates), len(p.Decision.Outcomes), len(p.Host))
 }

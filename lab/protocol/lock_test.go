@@ -339,21 +339,31 @@ func TestDamagedLocks(t *testing.T) {
 // reads the file.
 func TestForgedLocks(t *testing.T) {
 	for name, protocol := range map[string]string{
-		"null":             "null",
-		"empty":            "{}",
-		"no primary":       `{"assay":1,"arms":[{"name":"a"},{"name":"b"}]}`,
-		"one arm":          `{"assay":1,"arms":[{"name":"a"}],"primary":{"metric":"wall"}}`,
-		"unknown key":      `{"assay":1,"arms":[{"name":"a"},{"name":"b"}],"primary":{"metric":"wall"},"colour":"red"}`,
-		"wrong type":       `{"assay":"1"}`,
-		"not JSON at all":  `"{"`,
-		"negative seed":    `{"design":{"seed":-1}}`,
-		"timeout in words": `{"arms":[{"timeout":"soon"}]}`,
-		"too many cells":   `{"arms":[{"name":"a"},{"name":"b"}],"primary":{"metric":"wall"},"factors":[` + strings.TrimSuffix(strings.Repeat(`{"name":"f","levels":["1","2","3","4","5","6","7","8"]},`, 40), ",") + `]}`,
-		"too many trials":  `{"arms":[{"name":"a"},{"name":"b"}],"primary":{"metric":"wall"},"design":{"rounds":1000000000}}`,
+		"null":              "null",
+		"empty":             "{}",
+		"no primary":        `{"assay":1,"arms":[{"name":"a"},{"name":"b"}]}`,
+		"one arm":           `{"assay":1,"arms":[{"name":"a"}],"primary":{"metric":"wall"}}`,
+		"unknown key":       `{"assay":1,"arms":[{"name":"a"},{"name":"b"}],"primary":{"metric":"wall"},"colour":"red"}`,
+		"wrong type":        `{"assay":"1"}`,
+		"not JSON at all":   `"{"`,
+		"negative seed":     `{"design":{"seed":-1}}`,
+		"timeout in words":  `{"arms":[{"timeout":"soon"}]}`,
+		"too many cells":    `{"arms":[{"name":"a"},{"name":"b"}],"primary":{"metric":"wall"},"factors":[` + strings.TrimSuffix(strings.Repeat(`{"name":"f","levels":["1","2","3","4","5","6","7","8"]},`, 40), ",") + `]}`,
+		"too many trials":   `{"arms":[{"name":"a"},{"name":"b"}],"primary":{"metric":"wall"},"design":{"rounds":1000000000}}`,
+		"too many arms":     `{"arms":[` + strings.Repeat(`{"name":"a"},`, maxItems) + `{"name":"b"}],"primary":{"metric":"wall"}}`,
+		"too many excluded": `{"arms":[{"name":"a"},{"name":"b"}],"primary":{"metric":"wall"},"exclude":[` + strings.Repeat(`{},`, maxItems) + `{}]}`,
+		// Indented, this would have some gigabytes.
+		"too deep": `{"arms":[` + strings.TrimSuffix(strings.Repeat(strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+",", 20), ",") + `]}`,
 	} {
 		l := &Lock{Schema: 1, Version: 1, Frozen: frozenAt.UTC().Truncate(time.Second), Protocol: json.RawMessage(protocol)}
 		l.seal()
-		if _, p, err := ReadLock(l.Bytes()); !errors.Is(err, ErrLock) || p != nil {
+		var b []byte
+		if name == "too deep" {
+			b, _ = json.Marshal(l)
+		} else {
+			b = l.Bytes()
+		}
+		if _, p, err := ReadLock(b); !errors.Is(err, ErrLock) || p != nil || strings.Contains(err.Error(), "byte for byte") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -21,29 +21,72 @@ var ErrNotComparable = errors.New("not runs of one protocol")
 // of one run is worth shows in the next. The lock's name tells which runs
 // belong together; where their contents differ, a line says so.
 func Compare(w io.Writer, runs []*Source) error {
+	c, err := newComparison(runs)
+	if err != nil {
+		return err
+	}
+	p := &textPage{Source: runs[0], width: defaultWidth}
+	p.para("", "RUN TO RUN  "+c.Title)
+	for _, f := range c.Facts {
+		p.fact(f.Term, f.Value)
+	}
+	for _, t := range c.Tables {
+		p.heading("%s", t.Title)
+		p.table(t.table)
+	}
+	p.heading("Flips")
+	if len(c.Flips) == 0 {
+		p.para("  ", noFlips)
+	}
+	for _, f := range c.Flips {
+		p.para("  - ", f)
+	}
+	_, err = io.WriteString(w, p.b.String())
+	return err
+}
+
+const noFlips = "none: no change has both signs, and no outcome differs"
+
+// comparison is what several runs of one protocol say, ready to print.
+type comparison struct {
+	Title  string
+	Facts  []pageFact
+	Tables []comparisonTable
+	Flips  []string
+	More   string // what a page leaves out
+
+	runs []*Source
+}
+
+type comparisonTable struct {
+	Title string
+	table *textTable
+}
+
+func newComparison(runs []*Source) (*comparison, error) {
 	if len(runs) < 2 {
-		return fmt.Errorf("%w: %s, give two or more", ErrNotComparable, counted(len(runs), "run"))
+		return nil, fmt.Errorf("%w: %s, give two or more", ErrNotComparable, counted(len(runs), "run"))
 	}
 	for _, r := range runs[1:] {
 		if r.Results.Name != runs[0].Results.Name {
-			return fmt.Errorf("%w: %s and %s", ErrNotComparable, oneLine(runs[0].Results.Name), oneLine(r.Results.Name))
+			return nil, fmt.Errorf("%w: %s and %s", ErrNotComparable, oneLine(runs[0].Results.Name), oneLine(r.Results.Name))
 		}
 	}
-	c := &comparePage{textPage: textPage{Source: runs[0], width: defaultWidth}, runs: runs}
+	c := &comparison{runs: runs, Title: fmt.Sprintf("%s, %s", runs[0].Results.Name, counted(len(runs), "run"))}
 	c.head()
 	c.outcomes()
 	if len(c.clear()) > 1 {
 		c.cells()
 	}
-	c.flipping()
-	_, err := io.WriteString(w, c.b.String())
-	return err
+	return c, nil
 }
 
-type comparePage struct {
-	textPage
-	runs  []*Source
-	flips []string
+func (c *comparison) fact(term, value string) {
+	c.Facts = append(c.Facts, pageFact{Term: term, Value: value})
+}
+
+func (c *comparison) table(title string, t *textTable) {
+	c.Tables = append(c.Tables, comparisonTable{title, t})
 }
 
 // numbered is a run with its place in the list, as the page calls it.
@@ -54,7 +97,7 @@ type numbered struct {
 }
 
 // clear are the runs that have figures.
-func (c *comparePage) clear() []numbered {
+func (c *comparison) clear() []numbered {
 	var all []numbered
 	for i, r := range c.runs {
 		if r.Results.Clear {
@@ -64,10 +107,9 @@ func (c *comparePage) clear() []numbered {
 	return all
 }
 
-func (c *comparePage) head() {
-	c.para("", fmt.Sprintf("RUN TO RUN  %s, %s", c.Results.Name, counted(len(c.runs), "run")))
-	c.fact("question", c.Verdict.Question)
+func (c *comparison) head() {
 	first := c.runs[0]
+	c.fact("question", first.Verdict.Question)
 	for i, r := range c.runs[1:] {
 		switch {
 		case r.Run.Lock.SHA256 != first.Run.Lock.SHA256:
@@ -78,8 +120,7 @@ func (c *comparePage) head() {
 	}
 }
 
-func (c *comparePage) outcomes() {
-	c.heading("Outcomes")
+func (c *comparison) outcomes() {
 	t := &textTable{
 		head:  []string{"run", "verdict", "outcome", "begun", "lock", ""},
 		right: []bool{true, false, false, false, false, false}, names: []bool{false, false, true, false, false, true},
@@ -101,12 +142,12 @@ func (c *comparePage) outcomes() {
 		}
 		t.add(num(float64(i+1)), oneLine(string(r.Verdict.Class)), oneLine(r.Verdict.Outcome), begun, shortDigest(r.Results.Lock), strings.Join(remarks, ", "))
 	}
-	c.table(t)
+	c.table("Outcomes", t)
 	c.flip("the outcome", len(c.runs), func(i int) string { return c.runs[i].Verdict.Outcome })
 }
 
 // flip notes a line where what the runs say is not the same.
-func (c *comparePage) flip(what string, n int, says func(int) string) {
+func (c *comparison) flip(what string, n int, says func(int) string) {
 	same := true
 	var parts []string
 	for i := range n {
@@ -114,14 +155,14 @@ func (c *comparePage) flip(what string, n int, says func(int) string) {
 		parts = append(parts, says(i))
 	}
 	if !same {
-		c.flips = append(c.flips, what+" differs: "+strings.Join(parts, ", "))
+		c.Flips = append(c.Flips, what+" differs: "+strings.Join(parts, ", "))
 	}
 }
 
-func (c *comparePage) cells() {
+func (c *comparison) cells() {
 	runs := c.clear()
-	for _, cell := range c.Run.Protocol.Cells() {
-		for _, m := range c.countsFirst() {
+	for _, cell := range c.runs[0].Run.Protocol.Cells() {
+		for _, m := range c.runs[0].countsFirst() {
 			c.metric(runs, cell.Name, m)
 		}
 		c.rules(runs, cell.Name)
@@ -129,14 +170,13 @@ func (c *comparePage) cells() {
 }
 
 // metric is a table of the runs, with their spread below.
-func (c *comparePage) metric(runs []numbered, cell string, m *protocol.Metric) {
-	c.heading("%s%s, %s", m.Name, inCell(cell), direction(m))
+func (c *comparison) metric(runs []numbered, cell string, m *protocol.Metric) {
 	t := &textTable{head: []string{"run"}, rows: make([][]string, len(runs)+2)}
 	t.rows[len(runs)], t.rows[len(runs)+1] = []string{"sd"}, []string{"max/min"}
 	for i, r := range runs {
 		t.rows[i] = []string{num(float64(r.n))}
 	}
-	for i, a := range c.Run.Protocol.Arms {
+	for i, a := range c.runs[0].Run.Protocol.Arms {
 		means := make([]float64, len(runs))
 		for j, r := range runs {
 			means[j] = float64(orNoSummary(r.Results.Cell(cell).Metric(m.Name).Arm(a.Name)).Mean)
@@ -152,11 +192,11 @@ func (c *comparePage) metric(runs []numbered, cell string, m *protocol.Metric) {
 		t.right, t.names = append(t.right, true), append(t.names, false)
 	}
 	t.right[0] = false
-	c.table(t)
+	c.table(fmt.Sprintf("%s%s, %s", m.Name, inCell(cell), direction(m)), t)
 }
 
 // column adds a value per run, and below them their spread.
-func (c *comparePage) column(t *textTable, head string, xs []float64, text func(float64) string, spread ...string) {
+func (c *comparison) column(t *textTable, head string, xs []float64, text func(float64) string, spread ...string) {
 	t.head = append(t.head, head)
 	for j, x := range xs {
 		t.rows[j] = append(t.rows[j], text(x))
@@ -170,7 +210,7 @@ func sdOf(xs []float64) float64 { return stats.MomentsOf(xs).SD }
 
 // changes adds the column of an arm's change against the reference, as a
 // difference where a run has no relative change.
-func (c *comparePage) changes(t *textTable, runs []numbered, cell string, m *protocol.Metric, arm string) {
+func (c *comparison) changes(t *textTable, runs []numbered, cell string, m *protocol.Metric, arm string) {
 	relative, diffs := make([]float64, len(runs)), make([]float64, len(runs))
 	for j, r := range runs {
 		cmp := orNoComparison(r.Results.Cell(cell).Metric(m.Name).Against(arm))
@@ -190,7 +230,7 @@ func (c *comparePage) changes(t *textTable, runs []numbered, cell string, m *pro
 	for j, x := range xs {
 		parts = append(parts, fmt.Sprintf("%s in run %d", text(x), runs[j].n))
 	}
-	c.flips = append(c.flips, fmt.Sprintf("%s of %s%s changes sign: %s", m.Name, arm, inCell(cell), strings.Join(parts, ", ")))
+	c.Flips = append(c.Flips, fmt.Sprintf("%s of %s%s changes sign: %s", m.Name, arm, inCell(cell), strings.Join(parts, ", ")))
 }
 
 func maxOverMin(xs []float64) string {
@@ -201,8 +241,8 @@ func maxOverMin(xs []float64) string {
 }
 
 // rules notes a veto or gate that does not say the same in every run.
-func (c *comparePage) rules(runs []numbered, cell string) {
-	p := c.Run.Protocol
+func (c *comparison) rules(runs []numbered, cell string) {
+	p := c.runs[0].Run.Protocol
 	for _, list := range []struct {
 		kind  string
 		rules []protocol.Rule
@@ -215,15 +255,5 @@ func (c *comparePage) rules(runs []numbered, cell string) {
 				return gate.Missing
 			})
 		}
-	}
-}
-
-func (c *comparePage) flipping() {
-	c.heading("Flips")
-	if len(c.flips) == 0 {
-		c.para("  ", "none: no change has both signs, and no outcome differs")
-	}
-	for _, f := range c.flips {
-		c.para("  - ", f)
 	}
 }

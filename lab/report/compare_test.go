@@ -12,7 +12,7 @@ import (
 	"github.com/assaylab/assay/lab/trial"
 )
 
-func comparison(t *testing.T, runs ...*Source) string {
+func comparisonText(t *testing.T, runs ...*Source) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Compare(&b, runs); err != nil {
@@ -29,9 +29,9 @@ func shifted(t *testing.T, factor float64) *Source {
 
 func TestCompare(t *testing.T) {
 	runs := []*Source{goRun(t), shifted(t, 0.97), shifted(t, 1.004), abortRun(t)}
-	text := comparison(t, runs...)
+	text := comparisonText(t, runs...)
 	golden(t, "compare.txt", []byte(text))
-	if again := comparison(t, runs...); again != text {
+	if again := comparisonText(t, runs...); again != text {
 		t.Error("the same runs give other bytes")
 	}
 }
@@ -41,7 +41,7 @@ func TestCompareOfMatrix(t *testing.T) {
 		matrixTrial(slot, o)
 		o.Values["conflicts"] = 40
 	}})
-	text := comparison(t, matrixRun(t), other)
+	text := comparisonText(t, matrixRun(t), other)
 	for _, want := range []string{
 		"gate conflicts in size=1,keys=hot differs: broken, holds",
 		"the outcome differs: REGRESSION, PROCEED",
@@ -55,13 +55,13 @@ func TestCompareOfMatrix(t *testing.T) {
 
 func TestCompareWarnsOfAnotherProtocol(t *testing.T) {
 	other := makeRun(t, strings.Replace(writePath, "rounds: 12", "rounds: 13", 1), made{trial: writePathTrial(0.82)})
-	if text := comparison(t, goRun(t), other); !strings.Contains(text, "WARNING     run 2 has another protocol under the same name") {
+	if text := comparisonText(t, goRun(t), other); !strings.Contains(text, "WARNING     run 2 has another protocol under the same name") {
 		t.Error(text)
 	}
 }
 
 func TestCompareOfRunsWithoutFigures(t *testing.T) {
-	text := comparison(t, abortRun(t), abortRun(t))
+	text := comparisonText(t, abortRun(t), abortRun(t))
 	if !strings.Contains(text, "figures withheld") || strings.Contains(text, "max/min") {
 		t.Error(text)
 	}
@@ -76,8 +76,8 @@ func TestCompareRefuses(t *testing.T) {
 }
 
 func TestCompareOfHostileRuns(t *testing.T) {
-	comparison(t, hostileRun(t, check.Pass), hostileRun(t, check.Pass), hostileRun(t, check.Fail))
+	comparisonText(t, hostileRun(t, check.Pass), hostileRun(t, check.Pass), hostileRun(t, check.Fail))
 	p := hostileProtocol(t)
 	p.Factors = append(p.Factors, protocol.Factor{Name: "longer", Levels: []protocol.Scalar{protocol.Scalar(strings.Repeat("level", 60))}})
-	comparison(t, makeRunOf(t, p, made{trial: hostileTrial(check.Pass)}), makeRunOf(t, p, made{trial: hostileTrial(check.Pass)}))
+	comparisonText(t, makeRunOf(t, p, made{trial: hostileTrial(check.Pass)}), makeRunOf(t, p, made{trial: hostileTrial(check.Pass)}))
 }

@@ -17,26 +17,45 @@ var pageMarkup string
 //go:embed page.css
 var pageStyle string
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"name": breakable, "notice": newPageNotice}).Parse(pageMarkup))
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"name": Breakable, "notice": newPageNotice}).Parse(pageMarkup))
 
-// breakable lets a name break between its parts, ahead of anywhere else.
-func breakable(name string) template.HTML {
+// Breakable lets a name break between its parts, ahead of anywhere else.
+func Breakable(name string) template.HTML {
 	return template.HTML(breaks.Replace(template.HTMLEscapeString(name)))
 }
 
 var breaks = strings.NewReplacer(",", ",<wbr>", "_", "_<wbr>")
 
+// Style is the style sheet of every page, byte for byte as it stands between the
+// tags, so that its hash can be made.
+func Style() template.CSS { return template.CSS("\n" + pageStyle) }
+
 // HTML writes the run as one page that needs no network, no script and no
 // other file.
-func HTML(w io.Writer, s *Source) error {
+func HTML(w io.Writer, s *Source) error { return writeHTML(w, s, nil) }
+
+// Link is where a page leads to. Without a URL it is the page itself.
+type Link struct{ Text, URL string }
+
+// Served writes the page of HTML for a server: with the way back to the pages
+// that lead to it, and without links to files that only stand beside the page.
+func Served(w io.Writer, s *Source, trail []Link) error { return writeHTML(w, s, trail) }
+
+func writeHTML(w io.Writer, s *Source, trail []Link) error {
 	if s.Run == nil || s.Run.Lock == nil || s.Run.Protocol == nil || s.Results == nil || s.Verdict == nil {
 		return errors.New("a page needs a run with its lock, its results and its verdict")
 	}
+	v := newPage(s)
+	if v.Trail = trail; len(trail) > 0 {
+		for i := range v.Profiles {
+			v.Profiles[i].Link = ""
+		}
+	}
 	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, newPage(s)); err != nil {
+	if err := pageTemplate.Execute(&b, v); err != nil {
 		return err
 	}
-	_, err := w.Write(inert(b.Bytes()))
+	_, err := w.Write(Inert(b.Bytes()))
 	return err
 }
 
@@ -44,6 +63,7 @@ func HTML(w io.Writer, s *Source) error {
 type htmlPage struct {
 	Style    template.CSS
 	Title    string
+	Trail    []Link
 	Head     pageHead
 	Short    *pageShort
 	Contents []pageLink
@@ -66,7 +86,7 @@ type pageLink struct{ ID, Title string }
 func newPage(s *Source) *htmlPage {
 	room, names := &pageRoom{left: pageFigureBytes}, newCellNames(s.Run.Protocol)
 	v := &htmlPage{
-		Style: template.CSS(pageStyle), Title: s.Results.Name + ": " + classWord(s.Verdict.Class),
+		Style: Style(), Title: s.Results.Name + ": " + classWord(s.Verdict.Class),
 		Head: newPageHead(s, names), Short: newPageShort(s, names), Checks: newPageChecks(s), Trace: newPageTrace(s), Trials: newPageTrials(s, names), Profiles: newPageProfiles(s, names),
 		Host: newPageHost(s, room), Origin: newPageOrigin(s),
 	}
@@ -103,11 +123,11 @@ func (v *htmlPage) contents() []pageLink {
 	return all
 }
 
-// inert takes the power out of characters that are not seen: control
+// Inert takes the power out of characters that are not seen: control
 // characters, and marks that turn the reading direction, so that a name cannot
 // pretend to be another. It works on the whole page, so that no field can be
 // forgotten.
-func inert(b []byte) []byte {
+func Inert(b []byte) []byte {
 	return bytes.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

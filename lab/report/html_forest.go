@@ -12,6 +12,8 @@ import (
 // pageFigure is a chart with its caption.
 type pageFigure struct {
 	Caption string
+	Cell    string // that the caption names; "" where it names none
+	More    string // what was left out
 	Chart   template.HTML
 	Wide    bool
 }

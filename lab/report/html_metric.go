@@ -63,7 +63,7 @@ func (v *pageMetric) addTail(room *pageRoom, name, unit string, list []tailSerie
 
 func (v *pageMetric) add(room *pageRoom, caption string, wide bool, chart template.HTML) {
 	if chart != "" {
-		v.Figures = append(v.Figures, pageFigure{caption, chart, wide})
+		v.Figures = append(v.Figures, pageFigure{Caption: caption, Chart: chart, Wide: wide})
 		room.take(len(chart))
 	}
 }

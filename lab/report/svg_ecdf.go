@@ -31,7 +31,7 @@ func (c ecdfPlot) draw() template.HTML {
 	f := frame{width: narrowChart, unit: "share of rounds at or below", below: unit}
 	y, _ := linearAxis(0, 1, 0, 0, 4)
 	y.ticks = []tick{{0, "0 %"}, {0.25, "25 %"}, {0.5, "50 %"}, {0.75, "75 %"}, {1, "100 %"}}
-	f.fit(y, seriesNames(c.series), seriesArms(c.series))
+	f.fit(y, seriesNames(c.series), seriesMarks(c.series))
 	lo, hi = padded(lo*factor, hi*factor, 0.04)
 	if f.x, ok = legibleAxis(lo, hi, f.left+2, f.right, 5); !ok {
 		return ""

@@ -40,8 +40,8 @@ func (c forestPlot) draw() template.HTML {
 	if !ok {
 		return ""
 	}
-	names, arms := c.arms()
-	l := layoutLegend(names, arms, narrowChart)
+	names, marks := c.arms()
+	l := layoutLegend(names, marks, narrowChart)
 	top := l.height + 4
 	bottom := top
 	for _, g := range c.groups {
@@ -74,15 +74,16 @@ func (c forestPlot) draw() template.HTML {
 }
 
 // arms are those that have a row, in the order of the protocol.
-func (c forestPlot) arms() (names []string, arms []int) {
+func (c forestPlot) arms() (names []string, marks []marker) {
+	var seen []int
 	for _, g := range c.groups {
 		for _, r := range g.rows {
-			if !slices.Contains(arms, r.arm) {
-				names, arms = append(names, r.name), append(arms, r.arm)
+			if !slices.Contains(seen, r.arm) {
+				seen, names, marks = append(seen, r.arm), append(names, r.name), append(marks, armMarker(r.arm))
 			}
 		}
 	}
-	return names, arms
+	return names, marks
 }
 
 func (g forestGroup) height() float64 {

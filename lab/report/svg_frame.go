@@ -20,8 +20,8 @@ const (
 
 // fit lays the frame out around its axes. The value axis is known first, since
 // its labels decide how much is left for the other.
-func (f *frame) fit(y axis, names []string, arms []int) {
-	f.legend = layoutLegend(names, arms, f.width)
+func (f *frame) fit(y axis, names []string, marks []marker) {
+	f.legend = layoutLegend(names, marks, f.width)
 	f.top = f.legend.height + labelRow + 8
 	f.bottom = f.top + plotHeight
 	f.height = f.bottom + 2*labelRow + 6

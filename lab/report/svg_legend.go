@@ -4,19 +4,19 @@ import "strings"
 
 const legendRow = 18.0
 
-// legend names the arms of a chart, in as many rows as they need.
+// legend names the series of a chart, in as many rows as they need.
 type legend struct {
 	items  []legendItem
 	height float64
 }
 
 type legendItem struct {
-	arm         int
+	mark        marker
 	x, y        float64 // of the marker's middle
 	name, whole string
 }
 
-func layoutLegend(names []string, arms []int, width float64) legend {
+func layoutLegend(names []string, marks []marker, width float64) legend {
 	var l legend
 	x, y := 5.0, 9.0
 	for i, whole := range names {
@@ -25,7 +25,7 @@ func layoutLegend(names []string, arms []int, width float64) legend {
 		if x > 5 && x+w-16 > width {
 			x, y = 5, y+legendRow
 		}
-		l.items = append(l.items, legendItem{arms[i], x, y, name, whole})
+		l.items = append(l.items, legendItem{marks[i], x, y, name, whole})
 		x += w
 	}
 	if len(names) > 0 {
@@ -36,7 +36,7 @@ func layoutLegend(names []string, arms []int, width float64) legend {
 
 func (d *drawing) legend(l legend) {
 	for _, it := range l.items {
-		d.markers(it.arm, 4, [][2]float64{{it.x, it.y}})
+		d.marks(it.mark, 4, [][2]float64{{it.x, it.y}})
 		d.titled("", it.x+9, it.y+4, it.name, it.whole)
 	}
 }

@@ -9,6 +9,14 @@ const armStyles = 8
 func armColour(arm int) string { return "a" + strconv.Itoa(arm%armStyles) }
 func armShape(arm int) int     { return (arm + arm/armStyles) % armStyles }
 
+// marker is how the points of one series look.
+type marker struct {
+	shape  int
+	colour string // a class of the style sheet that sets the colour
+}
+
+func armMarker(arm int) marker { return marker{armShape(arm), armColour(arm)} }
+
 // The shapes. A circle is a point drawn with a round nib, which costs a third
 // of an arc's bytes on a page with many thousands of them.
 const (
@@ -25,24 +33,26 @@ const (
 // manyMarks is the number of marks from which they are set to whole pixels.
 const manyMarks = 60
 
-// markers draws all marks of one series as a single path. r is half a mark's
-// size.
+// markers draws all marks of one arm as a single path. r is half a mark's size.
 func (d *drawing) markers(arm int, r float64, points [][2]float64) {
+	d.marks(armMarker(arm), r, points)
+}
+
+func (d *drawing) marks(m marker, r float64, points [][2]float64) {
 	if len(points) == 0 {
 		return
 	}
 	p := pen{coarse: len(points) > manyMarks}
-	shape := armShape(arm)
 	for _, at := range points {
-		p.mark(shape, at[0], at[1], r)
+		p.mark(m.shape, at[0], at[1], r)
 	}
-	switch shape {
+	switch m.shape {
 	case shapeCircle:
-		d.b.WriteString(`<path class="dot ` + armColour(arm) + `" stroke-width="` + px(2*r) + `" d="` + p.String() + "\"/>\n")
+		d.b.WriteString(`<path class="dot ` + m.colour + `" stroke-width="` + px(2*r) + `" d="` + p.String() + "\"/>\n")
 	case shapeCross, shapePlus, shapeBar:
-		d.path("mx "+armColour(arm), p.String())
+		d.path("mx "+m.colour, p.String())
 	default:
-		d.path("mk "+armColour(arm), p.String())
+		d.path("mk "+m.colour, p.String())
 	}
 }
 

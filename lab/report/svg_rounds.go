@@ -69,7 +69,7 @@ func (c roundsPlot) frame(lo, hi float64, rounds int) (f frame, factor float64, 
 	if c.wide {
 		f.width = wideChart
 	}
-	f.fit(y, seriesNames(c.series), seriesArms(c.series))
+	f.fit(y, seriesNames(c.series), seriesMarks(c.series))
 	f.x = axis{lo: 1, hi: float64(rounds), from: f.left + 8, to: f.right - 8}
 	if rounds < 2 {
 		f.x.lo, f.x.hi = 0.5, 1.5
@@ -153,12 +153,12 @@ func seriesNames(list []plotSeries) []string {
 	return names
 }
 
-func seriesArms(list []plotSeries) []int {
-	arms := make([]int, len(list))
+func seriesMarks(list []plotSeries) []marker {
+	marks := make([]marker, len(list))
 	for i, s := range list {
-		arms[i] = s.arm
+		marks[i] = armMarker(s.arm)
 	}
-	return arms
+	return marks
 }
 
 // roundsDesc is what a chart of rounds says to those who cannot see it.

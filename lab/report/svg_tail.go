@@ -26,11 +26,11 @@ type tailSeries struct {
 const wideRange = 100
 
 func (c tailPlot) draw() template.HTML {
-	names, arms := make([]string, len(c.series)), make([]int, len(c.series))
+	names, marks := make([]string, len(c.series)), make([]marker, len(c.series))
 	var all [][]float64
 	beyond := 2.0
 	for i, s := range c.series {
-		names[i], arms[i] = s.name, s.arm
+		names[i], marks[i] = s.name, armMarker(s.arm)
 		all = append(all, s.v)
 		for _, q := range s.q {
 			beyond = math.Max(beyond, 1/(1-q))
@@ -53,7 +53,7 @@ func (c tailPlot) draw() template.HTML {
 		return ""
 	}
 	f := frame{width: narrowChart, unit: unit, below: "percentile of all samples"}
-	f.fit(y, names, arms)
+	f.fit(y, names, marks)
 	f.x = axis{lo: 1, hi: beyond, from: f.left + 6, to: f.right - 8, log: true, ticks: tailTicks(beyond)}
 	d := newDrawing(c.id, f.width, f.height, c.title, c.desc)
 	f.draw(d)

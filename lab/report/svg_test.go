@@ -152,7 +152,7 @@ func TestChartTextIsInert(t *testing.T) {
 		t.Error(svg)
 	}
 	// What XML forbids altogether is taken out of the whole page at its end.
-	wellFormed(t, string(inert([]byte(svg))))
+	wellFormed(t, string(Inert([]byte(svg))))
 }
 
 func TestArmsAreToldApart(t *testing.T) {
