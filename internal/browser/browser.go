@@ -22,7 +22,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"time"
 
@@ -64,13 +63,11 @@ func Start(ctx context.Context) (*Browser, error) {
 		chromedp.ExecPath(path),
 		chromedp.WSURLReadTimeout(startTime),
 		chromedp.Flag("headless", "new"),
+		chromedp.NoSandbox,                                      // root cannot have one, nor can many containers; the pages are ours and reach nobody
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"), // no name leads anywhere
 	)
 	for _, flag := range []string{"disable-gpu", "disable-quic", "disable-component-update"} {
 		options = append(options, chromedp.Flag(flag, true))
-	}
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // which root cannot have
 	}
 	b := &Browser{}
 	alloc, end := chromedp.NewExecAllocator(ctx, options...)

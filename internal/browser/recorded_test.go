@@ -105,13 +105,19 @@ func TestRecordings(t *testing.T) {
 				t.Errorf("%s has %d bytes, more than %d", r.path(), info.Size(), mostRecorded)
 			}
 			s := r.source(t)
-			// What was kept of the results gives the verdict that was given.
-			b, err := json.Marshal(s.Results)
-			if err != nil || len(b) == 0 {
-				t.Error(err)
-			}
 			if !s.Run.Ended() || !s.Run.Sealed {
 				t.Error("a run without its end")
+			}
+			b, err := os.ReadFile(filepath.Join(s.Run.Dir, ledger.VerdictFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var given gate.Verdict
+			if err := json.Unmarshal(b, &given); err != nil {
+				t.Fatal(err)
+			}
+			if s.Verdict.Outcome != given.Outcome || s.Verdict.Class != given.Class {
+				t.Errorf("the verdict was %s (%s) and is %s (%s) now; make the run again, see recordings", given.Outcome, given.Class, s.Verdict.Outcome, s.Verdict.Class)
 			}
 		})
 	}

@@ -103,6 +103,9 @@ func TestReportsInABrowser(t *testing.T) {
 				faults, err = p.Overflow()
 				look("overflow of what was folded", size, faults, err)
 				for _, dark := range []bool{true, false} {
+					if size == narrow && !dark {
+						break // the colours are those of the wide page; what lies on what is seen in the dark
+					}
 					at := Look{size.Width, size.Height, dark}
 					if err := p.Look(at); err != nil {
 						t.Fatal(err)

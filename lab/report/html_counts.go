@@ -43,8 +43,12 @@ func newPageCounts(s *Source, names *cellNames) *pageCounts {
 		if !m.Count {
 			continue
 		}
-		if zeroEverywhere(s, m) {
-			v.Zero = append(v.Zero, m.Name)
+		if zero, silent := zeroEverywhere(s, m); zero {
+			name := m.Name
+			if silent > 0 {
+				name += " (no value in " + counted(silent, "cell") + ")"
+			}
+			v.Zero = append(v.Zero, name)
 			continue
 		}
 		first := len(v.Rows)
@@ -75,24 +79,23 @@ func newPageCounts(s *Source, names *cellNames) *pageCounts {
 	return v
 }
 
-// zeroEverywhere says whether every arm has a value in every round of every cell in
-// which it has any, and all are zero: a line each would say nothing more.
-func zeroEverywhere(s *Source, m *protocol.Metric) bool {
-	some := false
+// zeroEverywhere says whether every arm counted zero in every round of every cell,
+// but for cells in which nobody counted: a line each would say nothing more.
+func zeroEverywhere(s *Source, m *protocol.Metric) (zero bool, silent int) {
 	for i := range s.Results.Cells {
 		cm := s.Results.Cells[i].Metric(m.Name)
-		if cm == nil {
+		if valueless(cm) {
+			silent++
 			continue
 		}
 		for k := range cm.Arms {
-			a := &cm.Arms[k]
-			if a.N > 0 && (a.N < len(a.Values) || a.Min != 0 || a.Max != 0) || a.N == 0 && len(a.Values) > 0 {
-				return false
+			if a := &cm.Arms[k]; a.N < max(len(a.Values), 1) || a.Min != 0 || a.Max != 0 {
+				return false, 0
 			}
-			some = some || a.N > 0
 		}
+		zero = true
 	}
-	return some
+	return zero, silent
 }
 
 func newPageWork(cell *analysis.Cell, m *protocol.Metric, arm string) pageWork {
@@ -115,7 +118,7 @@ func newPageWork(cell *analysis.Cell, m *protocol.Metric, arm string) pageWork {
 	if a.N > 0 && a.N < len(a.Values) {
 		w.PerRound = strings.TrimPrefix(w.PerRound+fmt.Sprintf(", in %d of %d rounds", a.N, len(a.Values)), ", ")
 	}
-	if c := cm.Against(arm); c != nil && !(a.Sum == 0 && c.Diff == 0) {
+	if c := cm.Against(arm); c != nil && a.N > 0 && !(a.Sum == 0 && c.Diff == 0) {
 		f := figure{metric: m, ref: &cm.Arms[0], treat: a, cmp: c}
 		w.Change = strings.TrimSpace(f.change() + " " + f.towards())
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"html/template"
 	"slices"
 	"strings"
@@ -23,19 +24,33 @@ type pageFigure struct {
 func newPageForest(s *Source, names *cellNames, room *pageRoom) []pageFigure {
 	var all []pageFigure
 	for _, m := range s.countsFirst() {
-		c := newForest(s, names.of, m, room, func(*figure) bool { return true })
+		silent := 0 // cells in which nobody has a value
+		c := newForest(s, names.of, m, room, func(f *figure) bool { return f.ref.N+f.treat.N > 0 })
+		for i := range s.Results.Cells {
+			if valueless(s.Results.Cells[i].Metric(m.Name)) {
+				silent++
+			}
+		}
 		chart := c.draw()
 		if chart == "" || room.full() {
 			continue
 		}
 		room.take(len(chart))
 		caption := m.Name + ", " + direction(m)
-		if rest := len(s.Results.Cells) - len(c.groups); rest > 0 {
+		if silent > 0 {
+			caption += fmt.Sprintf(". No value in %s", counted(silent, "cell"))
+		}
+		if rest := len(s.Results.Cells) - silent - len(c.groups); rest > 0 {
 			caption += ". " + leftOut(rest, "cell")
 		}
 		all = append(all, pageFigure{Caption: caption, Chart: chart})
 	}
 	return all
+}
+
+// valueless says whether no arm has a value in any round.
+func valueless(m *analysis.CellMetric) bool {
+	return m == nil || !slices.ContainsFunc(m.Arms, func(a analysis.ArmSummary) bool { return a.N > 0 })
 }
 
 // newForest gathers the figures of one metric that are asked for.

@@ -16,7 +16,7 @@ import (
 //
 // Left out of a name is the level that a factor has in all cells, and the level that
 // it has in more than half of them; the page says once which levels those are.
-// Where one factor varies and its levels are words, the level alone is the name.
+// Where there is but one factor and its levels are words, the level alone is the name.
 //
 //  1. No two cells get the same name: what is left out is the same level for all of
 //     them, so a name with the levels that were left out is the cell's own name.
@@ -54,7 +54,7 @@ func newCellNames(p *protocol.Protocol) *cellNames {
 	}
 	if len(varied) == 1 {
 		delete(v.usual, varied[0])
-		if v.bare = words(cells, varied[0]); v.bare {
+		if v.bare = len(p.Factors) == 1 && words(cells, varied[0]); v.bare {
 			v.head = varied[0]
 		}
 	}

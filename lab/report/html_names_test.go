@@ -39,6 +39,7 @@ func TestCellNames(t *testing.T) {
 		{"what is usual is left out", `factors: [{name: size, levels: [0, 9]}, {name: keys, levels: [spread, hot]}, {name: cache, levels: ["off", cold, warm]}]
 exclude: [{size: 9, keys: hot}, {keys: hot, cache: [cold, warm]}, {size: 9, cache: [cold, warm]}]
 `, []string{"base cell", "cache=cold", "cache=warm", "keys=hot", "size=9"}, "size=0, keys=spread, cache=off", "Cell"},
+		{"one of several factors", "factors: [{name: pattern, levels: [even, hot]}, {name: disk, levels: [ssd]}]\n", []string{"pattern=even", "pattern=hot"}, "disk=ssd", "Cell"},
 		{"words speak for themselves", "factors: [{name: scenario, levels: [quiet, kill, partition]}]\n",
 			[]string{"quiet", "kill", "partition"}, "", "scenario"},
 		{"numbers do not", "factors: [{name: size, levels: [quiet, 16]}]\n", []string{"size=quiet", "size=16"}, "", "Cell"},

@@ -201,10 +201,35 @@ func (v *pageOrigin) protocol(l *protocol.Lock) {
 		b.Reset()
 		b.Write(l.Protocol)
 	}
-	text := b.String()
+	text := readable(b.String())
 	if len(text) > pageProtocolBytes {
 		v.ProtocolCut = fmt.Sprintf("Cut after %s; the whole protocol stands in lock.json of the run folder.", counted(pageProtocolBytes, "byte"))
 		text = strings.ToValidUTF8(text[:pageProtocolBytes], "")
 	}
 	v.Protocol = text
+}
+
+// readable is JSON with the characters that a page may show as they are, where
+// the encoder has escaped them.
+func readable(text string) string {
+	var b strings.Builder
+	for {
+		at := strings.IndexByte(text, '\\')
+		if at < 0 || at+1 == len(text) {
+			b.WriteString(text)
+			return b.String()
+		}
+		b.WriteString(text[:at])
+		text = text[at:]
+		n := 2 // an escape that stays, so that what follows a doubled backslash is none
+		if len(text) >= 6 && text[1] == 'u' {
+			n = 6
+		}
+		if plain, ok := map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"}[text[:n]]; ok {
+			b.WriteString(plain)
+		} else {
+			b.WriteString(text[:n])
+		}
+		text = text[n:]
+	}
 }

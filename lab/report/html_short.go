@@ -12,7 +12,7 @@ import (
 // compared, whether it was correct, what came of it, and what could have stopped it.
 type pageShort struct {
 	Treatment, Reference string
-	Others               []string // arms that are only reported
+	Others               []string // arms beside these two
 	Where                string   // cells and rounds
 	Base                 string   // what the cells' names leave out
 	Lines                []pageShortLine

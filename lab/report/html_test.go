@@ -441,6 +441,25 @@ func TestWhatIsZeroEverywhereIsSaidOnce(t *testing.T) {
 	if v := newPageCounts(gaps, &cellNames{}); len(v.Zero) > 0 || len(v.Rows) != 2 {
 		t.Errorf("%+v", v)
 	}
+	// Nor is an arm without a value; a cell in which nobody counts is named.
+	for _, c := range []struct {
+		without func(trial.Slot) bool
+		zero    []string
+	}{
+		{func(s trial.Slot) bool { return strings.HasPrefix(s.Cell, "size=1,") }, []string{"conflicts (no value in 2 cells)"}},
+		{func(s trial.Slot) bool { return strings.HasPrefix(s.Cell, "size=1,") && s.Arm == "fold" }, nil},
+		{func(s trial.Slot) bool { return true }, nil},
+	} {
+		s := makeRun(t, matrix, made{trial: func(slot trial.Slot, o *trial.Observation) {
+			matrixTrial(slot, o)
+			if o.Values["conflicts"] = 0; c.without(slot) {
+				delete(o.Values, "conflicts")
+			}
+		}})
+		if v := newPageCounts(s, &cellNames{}); !slices.Equal(v.Zero, c.zero) || len(v.Rows) != map[bool]int{true: 0, false: 4}[c.zero != nil] {
+			t.Errorf("%+v, want %q", v, c.zero)
+		}
+	}
 }
 
 // That a run decides nothing is said once: by the verdict, or above another one.
@@ -467,4 +486,25 @@ func TestFoundInAFamily(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	inOrder(t, htmlOf(t, s), "Gates and vetoes</h2>", "in size=16:", "keys=hot: treat ", " ms")
+}
+
+func TestTheProtocolCanBeRead(t *testing.T) {
+	for in, want := range map[string]string{
+		`"a \u003e b \u003c c \u0026 d"`: `"a > b < c & d"`, `"\\u003e \n \u00e9 \""`: `"\\u003e \n \u00e9 \""`, `\`: `\`, `\u00`: `\u00`, ``: ``, `a\`: `a\`,
+	} {
+		if got := readable(in); got != want {
+			t.Errorf("%s is %s, want %s", in, got, want)
+		}
+	}
+}
+
+// A chart leaves out cells in which nobody has a value, and says how many.
+func TestForestWithoutValues(t *testing.T) {
+	html := htmlOf(t, makeRun(t, matrix, made{trial: func(slot trial.Slot, o *trial.Observation) {
+		matrixTrial(slot, o)
+		if strings.HasPrefix(slot.Cell, "size=1,") {
+			delete(o.Values, "conflicts")
+		}
+	}}))
+	inOrder(t, html, "Changes against the reference", "conflicts, lower is better. No value in 2 cells<", "latency, lower is better<")
 }

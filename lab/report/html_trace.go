@@ -20,6 +20,7 @@ type pageStep struct {
 	Outcome   string
 	Class     string
 	Condition string
+	Otherwise bool // the condition is that no other holds
 	Values    []pageValue
 	Result    string
 	Note      string
@@ -36,7 +37,7 @@ func newPageTrace(s *Source) *pageTrace {
 			Number: i + 1, Guard: t.Guard, Outcome: shorten(t.Outcome), Class: strings.ToUpper(string(t.Class)), Condition: shorten(t.Condition),
 			Values: namedValues(t.Values), Result: t.Result, Note: shorten(t.Note), Faded: t.Result == "not reached",
 		}
-		if t.Condition == "" {
+		if v.Otherwise = t.Condition == ""; v.Otherwise {
 			v.Condition = "default: nothing above applies"
 		}
 		// A step of the rule that is shown for information carries a note; only a
