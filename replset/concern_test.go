@@ -192,6 +192,7 @@ func TestCursorsSurviveAStepDown(t *testing.T) {
 		t.Fatal(cur.Err())
 	}
 	must(t, s.StepDown(ctx))
+	clientKnows(t, c)
 	_, err = col.DeleteMany(ctx, bson.M{})
 	must(t, err)
 	rest := 0

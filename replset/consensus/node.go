@@ -91,13 +91,15 @@ type Machine interface {
 }
 
 // Options configure a member. All fields up to HeartbeatTicks must be set, but
-// OnRole.
+// Broken and OnRole.
 type Options struct {
 	ID      uint64
 	Members []uint64 // all of the set, this one included
 	DB      *pebble.DB
 	FS      vfs.FS // the file system that DB is in
 	Dir     string // of the log, which is made if it is not there; its parent must be
+	// Broken is closed when DB cannot be written any more; nil is never.
+	Broken  <-chan struct{}
 	Machine Machine
 	Send    func(to uint64, msg []byte)
 	Now     func() time.Time
@@ -147,10 +149,13 @@ type Node struct {
 	waiting   []*read // confirmed, not yet applied far enough
 	copies    []*copied
 	parked    []parked
+	flushed   time.Time // when parked ones were handed over last
 	lastStamp uint64
 	applied   uint64
 	role      Role
 	held      held
+
+	flushAgain *time.Timer // wakes the loop to look at parked ones
 
 	mu     sync.Mutex
 	shown  Role
@@ -173,7 +178,7 @@ func Start(o Options) (*Node, error) {
 	}
 	n := &Node{
 		o: o, events: make(chan func(), 1024), stop: make(chan struct{}), done: make(chan struct{}),
-		pending: map[uint64]*Proposal{}, reads: map[uint64]*read{}, held: newHeld(),
+		pending: map[uint64]*Proposal{}, reads: map[uint64]*read{}, held: newHeld(), flushAgain: idleTimer(),
 	}
 	l, err := openLog(&n.o)
 	if err != nil {
@@ -376,6 +381,7 @@ func (n *Node) run() (err error) {
 	ticker := time.NewTicker(n.o.Tick)
 	defer ticker.Stop()
 	defer n.held.timer.Stop()
+	defer n.flushAgain.Stop()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the member cannot go on: %v", p)
@@ -404,6 +410,7 @@ func (n *Node) run() (err error) {
 			}
 		case <-n.held.timer.C:
 			n.held.release(n.transmit)
+		case <-n.flushAgain.C:
 		}
 		// Whatever else has arrived belongs to the same turn.
 		for more := true; more; {
