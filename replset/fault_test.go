@@ -265,6 +265,19 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+// clientKnows waits until a client has heard of the set's primary, which the set knows
+// first: what a driver does not try again would go to the old one.
+func clientKnows(t *testing.T, c *mongo.Client) {
+	t.Helper()
+	waitFor(t, "the client to know the primary", func() bool {
+		var hello struct {
+			IsWritablePrimary bool `bson:"isWritablePrimary"`
+		}
+		err := c.Database("admin").RunCommand(within(t), bson.D{{Key: "hello", Value: 1}}).Decode(&hello)
+		return err == nil && hello.IsWritablePrimary
+	})
+}
+
 // TestStepUpBesideAnOldPrimary: a primary that was cut off a moment ago still believes
 // that it is one, for ten seconds here. Another member need not wait for that.
 func TestStepUpBesideAnOldPrimary(t *testing.T) {

@@ -154,6 +154,7 @@ func TestSessionRecordsArePruned(t *testing.T) {
 	}
 	waitFor(t, "the record to go", func() bool { return insert() })
 	must(t, s.StepDown(ctx))
+	clientKnows(t, c)
 	if !insert() {
 		t.Error("another member remembers what the first has forgotten")
 	}

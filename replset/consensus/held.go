@@ -19,10 +19,13 @@ type held struct {
 	set      bool
 }
 
-func newHeld() held {
+func newHeld() held { return held{messages: map[uint64]*pb.Message{}, timer: idleTimer()} }
+
+// idleTimer is a timer that Reset starts.
+func idleTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
-	return held{messages: map[uint64]*pb.Message{}, timer: t}
+	return t
 }
 
 // holds keeps a message that can wait, and forgets what a message makes unnecessary.

@@ -92,8 +92,6 @@ const (
 	metaApply = "m\x00applied"
 	metaBegin = "m\x00begin"
 
-	logMagic = "replsetl"
-
 	segmentBytes = 4 << 20
 	// firstBytes is the size of a segment that starting a member makes.
 	firstBytes = 512 << 10
@@ -105,7 +103,9 @@ func (o *Options) wal() wal.Config {
 	if size == 0 {
 		size = segmentBytes
 	}
-	return wal.Config{FS: files{o.FS}, Dir: o.Dir, Magic: logMagic, SegmentBytes: size, FirstBytes: min(size, firstBytes), Spares: spares}
+	// A segment of another member is none of this log.
+	magic := append([]byte("replset"), byte('0'+o.ID%10))
+	return wal.Config{FS: files{o.FS}, Dir: o.Dir, Magic: string(magic), SegmentBytes: size, FirstBytes: min(size, firstBytes), Spares: spares}
 }
 
 // openLog reads state and log, and makes both of a new member.
@@ -200,8 +200,8 @@ func (l *log) bootstrap() error {
 	return l.flush(nil)
 }
 
-// flush puts on disk what pebble has in memory. It gives up when stop is closed: pebble
-// tries for ever.
+// flush puts on disk what pebble has in memory. It gives up when stop is closed, and when
+// that cannot be done: pebble tries for ever.
 func (l *log) flush(stop <-chan struct{}) error {
 	done, err := l.db.AsyncFlush()
 	if err != nil {
@@ -210,6 +210,8 @@ func (l *log) flush(stop <-chan struct{}) error {
 	select {
 	case <-done:
 		return nil
+	case <-l.o.Broken:
+		return errors.New("the state cannot be written")
 	case <-stop:
 		return ErrStopped
 	}

@@ -91,13 +91,15 @@ type Machine interface {
 }
 
 // Options configure a member. All fields up to HeartbeatTicks must be set, but
-// OnRole.
+// Broken and OnRole.
 type Options struct {
 	ID      uint64
 	Members []uint64 // all of the set, this one included
 	DB      *pebble.DB
 	FS      vfs.FS // the file system that DB is in
 	Dir     string // of the log, which is made if it is not there; its parent must be
+	// Broken is closed when DB cannot be written any more; nil is never.
+	Broken  <-chan struct{}
 	Machine Machine
 	Send    func(to uint64, msg []byte)
 	Now     func() time.Time
@@ -150,11 +152,14 @@ type Node struct {
 	waiting   []*read // confirmed, not yet applied far enough
 	copies    []*copied
 	parked    []parked
+	flushed   time.Time // when parked ones were handed over last
 	lastStamp uint64
 	applied   uint64
 	role      Role
 	held      held
 	patience  patience
+
+	flushAgain *time.Timer // wakes the loop to look at parked ones
 
 	mu     sync.Mutex
 	shown  Role
@@ -177,7 +182,7 @@ func Start(o Options) (*Node, error) {
 	}
 	n := &Node{
 		o: o, events: make(chan func(), 1024), stop: make(chan struct{}), done: make(chan struct{}),
-		pending: map[uint64]*Proposal{}, reads: map[uint64]*read{}, held: newHeld(),
+		pending: map[uint64]*Proposal{}, reads: map[uint64]*read{}, held: newHeld(), flushAgain: idleTimer(),
 		patience: newPatience(o.ElectionTicks, o.ElectionSpread),
 	}
 	l, err := openLog(&n.o)
@@ -382,6 +387,7 @@ func (n *Node) run() (err error) {
 	ticker := time.NewTicker(n.o.Tick)
 	defer ticker.Stop()
 	defer n.held.timer.Stop()
+	defer n.flushAgain.Stop()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the member cannot go on: %v", p)
@@ -410,6 +416,7 @@ func (n *Node) run() (err error) {
 			}
 		case <-n.held.timer.C:
 			n.held.release(n.transmit)
+		case <-n.flushAgain.C:
 		}
 		// Whatever else has arrived belongs to the same turn.
 		for more := true; more; {

@@ -81,26 +81,36 @@ func (s *space) room(bytes int) error {
 // end: there the goroutine ends, with what it has deferred. Either way the member's
 // part in the set ends.
 type fatal struct {
+	broken chan struct{} // closed with the first reason
+
 	mu     sync.Mutex
 	reason error
 	stop   func() // ends the member's part; must not block
+}
+
+func newFatal() *fatal { return &fatal{broken: make(chan struct{})} }
+
+// end takes note of why nothing can be written any more, and says whether that was known.
+func (f *fatal) end(reason error) (again bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if again = f.reason != nil; !again {
+		f.reason = reason
+		close(f.broken)
+	}
+	if f.stop != nil {
+		f.stop()
+	}
+	return again
 }
 
 func (*fatal) Infof(string, ...any)  {}
 func (*fatal) Errorf(string, ...any) {}
 
 func (f *fatal) Fatalf(format string, args ...any) {
-	f.mu.Lock()
-	if f.reason == nil {
-		f.reason = fmt.Errorf("its storage: "+format, args...)
-	}
-	if f.stop != nil {
-		f.stop()
-	}
-	reason := f.reason
-	f.mu.Unlock()
+	f.end(fmt.Errorf("its storage: "+format, args...))
 	if calledBy("replset/consensus.") {
-		panic(reason)
+		panic(f.err())
 	}
 	runtime.Goexit()
 }
@@ -124,17 +134,7 @@ func calledBy(part string) bool {
 // memory to disk, mostly. pebble would try again at once and for ever, with its mutex
 // held meanwhile.
 func (f *fatal) background(err error) {
-	f.mu.Lock()
-	again := f.reason != nil
-	if !again {
-		f.reason = fmt.Errorf("its storage: %w", err)
-	}
-	stop := f.stop
-	f.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
-	if again {
+	if f.end(fmt.Errorf("its storage: %w", err)) {
 		time.Sleep(retryStorage)
 	}
 }
@@ -149,6 +149,9 @@ func (f *fatal) onFatal(stop func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stop = stop
+	if f.reason != nil {
+		stop()
+	}
 }
 
 // What a member's folder holds: the state, in pebble, and the log, see package

@@ -350,6 +350,27 @@ func TestAStateThatCannotBeWrittenEndsTheMembersPart(t *testing.T) {
 		return nil
 	}))
 	c := config(t, "data")
+	began := make(chan error, 1)
+	go func() {
+		m, err := Start(c, errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if strings.HasSuffix(op.Path, ".sst") {
+				return syscall.ENOSPC
+			}
+			return nil
+		})), func() {})
+		if err == nil {
+			_ = m.Close()
+		}
+		began <- err
+	}()
+	select {
+	case err := <-began:
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("without room for a first table a member has started with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("without room for a first table a member starts for ever")
+	}
 	m, client := alone(t, c, fs)
 	ctx := within(t)
 	col := client.Database("db").Collection("c")

@@ -65,7 +65,7 @@ type Member struct {
 	server   *server.Server
 	node     *consensus.Node
 	db       *pebble.DB
-	fatal    fatal
+	fatal    *fatal
 	space    *space
 	inbox    inbox
 	group    sync.WaitGroup
@@ -79,7 +79,7 @@ type Member struct {
 // Start makes a member run on the data that it has. onChange is called when its
 // role has changed; it must not block.
 func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
-	m := &Member{c: c, onChange: onChange, changed: NewEvent(), space: &space{fs: fs, dir: c.Dir}}
+	m := &Member{c: c, onChange: onChange, changed: NewEvent(), fatal: newFatal(), space: &space{fs: fs, dir: c.Dir}}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("member %d: %w", c.Index, errors.Join(err, m.Close()))
@@ -103,7 +103,7 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	if err := checkLayout(c.Dir, fs); err != nil {
 		return nil, err
 	}
-	if m.db, err = openDB(fs.PathJoin(c.Dir, stateFolder), fs, &m.fatal); err != nil {
+	if m.db, err = openDB(fs.PathJoin(c.Dir, stateFolder), fs, m.fatal); err != nil {
 		return nil, err
 	}
 	st, err := store.New(m.db, 0)
@@ -121,13 +121,14 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 		m.link.Connect(ids[i], peer)
 	}
 	m.node, err = consensus.Start(consensus.Options{
-		ID: c.id(), Members: ids, DB: m.db, FS: fs, Dir: fs.PathJoin(c.Dir, logFolder), Machine: &machine{store: st, server: m.server}, Send: m.link.Send, Now: time.Now,
-		OnRole: m.onRole,
-		Tick:   c.Tick, ElectionTicks: c.ElectionTicks, HeartbeatTicks: c.HeartbeatTicks, ElectionSpread: c.ElectionSpread, NoSync: c.NoSync,
+		ID: c.id(), Members: ids, Machine: &machine{store: st, server: m.server},
+		DB: m.db, FS: fs, Dir: fs.PathJoin(c.Dir, logFolder), Broken: m.fatal.broken,
+		Send: m.link.Send, Now: time.Now, OnRole: m.onRole,
+		Tick: c.Tick, ElectionTicks: c.ElectionTicks, HeartbeatTicks: c.HeartbeatTicks, ElectionSpread: c.ElectionSpread, NoSync: c.NoSync,
 		KeepEntries: c.KeepEntries, SegmentBytes: c.SegmentBytes, Defect: c.Defect,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, m.fatal.err())
 	}
 	m.group.Go(m.watch)
 	m.fatal.onFatal(func() { go m.node.Stop() })

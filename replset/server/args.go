@@ -2,7 +2,6 @@ package server
 
 import (
 	"math"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -22,28 +21,66 @@ type args struct {
 	what string // for messages: the command, or a statement in it
 	doc  document
 	err  error
+
+	fields []field // of doc, where it is asked for many; nil: doc is looked through each time
+}
+
+type field struct {
+	key   []byte
+	value query.Value
+}
+
+// takeApart looks through the document, once for all who ask.
+func (a *args) takeApart() {
+	a.fields = make([]field, 0, 16)
+	value.Walk(a.doc, func(key []byte, v query.Value) bool {
+		a.fields = append(a.fields, field{key, v})
+		return true
+	})
 }
 
 // only refuses fields that are not listed.
 func (a *args) only(lists ...[]string) error {
-	seen := map[string]bool{}
-	for k := range value.Fields(a.doc) {
-		if !slices.ContainsFunc(lists, func(l []string) bool { return slices.Contains(l, k) }) {
-			return errorf(codeUnknownField, "BSON field '%s.%s' is an unknown field.", a.what, k)
+	if a.fields == nil {
+		b := *a
+		b.takeApart()
+		a = &b
+	}
+	known := func(key []byte) bool {
+		for _, l := range lists {
+			for _, name := range l {
+				if string(key) == name {
+					return true
+				}
+			}
 		}
-		if seen[k] {
-			return errorf(40413, "BSON field '%s.%s' is a duplicate field", a.what, k)
+		return false
+	}
+	// Every field is known and none is there twice, so that there are no more than are
+	// known, and to compare each with those before it is quick.
+	for i, f := range a.fields {
+		if !known(f.key) {
+			return errorf(codeUnknownField, "BSON field '%s.%s' is an unknown field.", a.what, f.key)
 		}
-		seen[k] = true
+		for _, before := range a.fields[:i] {
+			if string(before.key) == string(f.key) {
+				return errorf(40413, "BSON field '%s.%s' is a duplicate field", a.what, f.key)
+			}
+		}
 	}
 	return nil
 }
 
 func (a *args) get(name string) query.Value {
-	if a.doc == nil {
-		return value.Missing
+	if a.fields == nil {
+		return value.Lookup(a.doc, name)
 	}
-	return value.Lookup(a.doc, name)
+	for i := range a.fields {
+		if string(a.fields[i].key) == name {
+			return a.fields[i].value
+		}
+	}
+	return value.Missing
 }
 
 func (a *args) has(name string) bool { return !value.IsMissing(a.get(name)) }

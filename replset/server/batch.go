@@ -66,11 +66,7 @@ func (b *batch) flush() error {
 		return nil
 	}
 	if r := b.k.record; r != nil && len(r.Done) > b.done && b.k.s.o.Defect != defect.LostRetryRecord {
-		rec, err := r.encode(b.k.lsid)
-		if err != nil {
-			return err
-		}
-		b.w.effects.Sessions = append(b.w.effects.Sessions, rec)
+		b.w.effects.Sessions = append(b.w.effects.Sessions, r.encode(b.k.lsid))
 	}
 	err := b.k.propose(b.w)
 	b.renew()

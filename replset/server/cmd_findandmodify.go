@@ -64,6 +64,7 @@ func cmdFindAndModify(k *call) error {
 func (k *call) withQuery() *args {
 	a := k.args
 	if !a.has("query") || value.IsNullish(a.get("query")) {
+		a.fields = nil
 		a.doc = newDoc().AppendDocument("query", emptyDoc).Build()
 		for key, v := range value.Fields(k.doc) {
 			if key != "query" {

@@ -28,13 +28,15 @@ type conn struct {
 	request int64
 	seen    int64 // running, when interruptGone last looked
 
-	stream     bool  // a hello is being streamed
-	streamSeen int64 // the version that was sent last
+	patience   time.Time // until when writes may take
+	stream     bool      // a hello is being streamed
+	streamSeen int64     // the version that was sent last
 }
 
 const (
 	bufferSize   = 8 << 10
 	writeTimeout = time.Minute // a client that never reads loses its connection
+	writeSlack   = time.Second // by which that may be shorter: to set it for each answer costs
 )
 
 func (s *Server) serve(c *conn, nc net.Conn) {
@@ -66,8 +68,11 @@ func (s *Server) answer(c *conn, nc net.Conn, req *wire.Request) bool {
 		if err != nil {
 			return false
 		}
-		if nc.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
-			return false
+		if now := time.Now(); c.patience.Sub(now) < writeTimeout-writeSlack {
+			c.patience = now.Add(writeTimeout)
+			if nc.SetWriteDeadline(c.patience) != nil {
+				return false
+			}
 		}
 		if _, err := nc.Write(b); err != nil {
 			return false

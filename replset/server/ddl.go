@@ -116,6 +116,9 @@ func (w *writer) create(c *store.Collection) (*collection, error) {
 		if w.created[c.Name] == nil {
 			w.noticeCreate(c)
 		}
+		if w.created == nil {
+			w.created = map[string]*collection{}
+		}
 		w.created[c.Name] = col
 	}
 	return col, err

@@ -62,6 +62,7 @@ type call struct {
 func (s *Server) dispatch(c *conn, req *wire.Request) (out document, more, hangUp bool) {
 	k := &call{s: s, conn: c, req: req, db: req.Database, name: req.Command(), number: -1, out: newDoc(), ctx: c.ctx, patience: c.ctx, cancel: func() {}}
 	k.args = args{what: k.name, doc: req.Body}
+	k.takeApart()
 	k.role, k.reign = s.topology.writes()
 	err := k.safely(k.serve)
 	defer func() { k.cancel() }()
@@ -122,11 +123,11 @@ func (k *call) validate() error {
 	if k.req.TooDeep {
 		return errorf(15, "BSON nested deeper than the maximum of %d levels", wire.MaxNesting)
 	}
-	for _, v := range value.Fields(k.doc) {
-		if !value.IsDocument(v) && !value.IsArray(v) {
+	for _, f := range k.fields {
+		if !value.IsDocument(f.value) && !value.IsArray(f.value) {
 			continue
 		}
-		if err := query.Validate(v.Data); err != nil {
+		if err := query.Validate(f.value.Data); err != nil {
 			return err
 		}
 	}

@@ -46,7 +46,7 @@ type holder struct {
 	keys map[string]bool // to whether shared
 }
 
-func (l *latches) holder() *holder { return &holder{l: l, keys: map[string]bool{}} }
+func (l *latches) holder() *holder { return &holder{l: l} }
 
 func (h *holder) has(key string) bool {
 	_, ok := h.keys[key]
@@ -89,8 +89,16 @@ func (h *holder) take(key string, shared bool) bool {
 	if len(t.queue) > 0 || !t.grant(h, shared) {
 		return false
 	}
-	h.keys[key] = shared
+	h.note(key, shared)
 	return true
+}
+
+// note is for a latch that was granted.
+func (h *holder) note(key string, shared bool) {
+	if h.keys == nil {
+		h.keys = map[string]bool{}
+	}
+	h.keys[key] = shared
 }
 
 // acquire takes a latch and waits for it until ctx ends.
@@ -109,7 +117,7 @@ func (h *holder) acquire(ctx context.Context, key string, shared bool) error {
 	h.l.mu.Unlock()
 	select {
 	case <-w.got:
-		h.keys[key] = shared
+		h.note(key, shared)
 		return nil
 	case <-ctx.Done():
 	}
@@ -118,7 +126,7 @@ func (h *holder) acquire(ctx context.Context, key string, shared bool) error {
 	select {
 	case <-w.got:
 		// It came at the last moment; giving it back is release's affair.
-		h.keys[key] = shared
+		h.note(key, shared)
 	default:
 		t.queue = slices.DeleteFunc(t.queue, func(o *waiter) bool { return o == w })
 		h.l.wake(key, t)

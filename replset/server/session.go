@@ -104,17 +104,58 @@ type stmt struct {
 }
 
 func (s *Server) readRecord(id []byte) (*record, error) {
-	r := &record{Number: -1}
 	b, _, err := s.m.Store.Session(id)
 	if err != nil || b == nil {
-		return r, err
+		return &record{Number: -1}, err
 	}
-	return r, bson.Unmarshal(b, r)
+	return decodeRecord(b)
 }
 
-func (r *record) encode(id []byte) (store.SessionRecord, error) {
-	b, err := bson.Marshal(r)
-	return store.SessionRecord{ID: id, Record: b}, err
+// decodeRecord and encode are bson's own, without its reflection: each retryable write
+// does both. The replies alias b.
+func decodeRecord(b document) (*record, error) {
+	a := &args{what: "session record", doc: b}
+	r := &record{Number: a.integer("n", -1), Committed: a.boolean("c", false)}
+	for v := range value.Elements(a.array("s").Data) {
+		if !value.IsDocument(v) {
+			a.wrong("s", v, "array of objects")
+			break
+		}
+		s := &args{what: "session record.s", doc: v.Data}
+		r.Done = append(r.Done, stmt{ID: int32(s.integer("i", 0)), Reply: bson.Raw(s.document("r"))})
+		if s.err != nil {
+			return nil, s.err
+		}
+	}
+	return r, a.err
+}
+
+func (r *record) encode(id []byte) store.SessionRecord {
+	size := 64
+	for _, s := range r.Done {
+		size += len(s.Reply) + 32
+	}
+	at, b := bsoncore.AppendDocumentStart(make([]byte, 0, size))
+	b = bsoncore.AppendInt64Element(b, "n", r.Number)
+	if r.Committed {
+		b = bsoncore.AppendBooleanElement(b, "c", true)
+	}
+	if len(r.Done) > 0 {
+		var list int32
+		list, b = bsoncore.AppendArrayElementStart(b, "s")
+		for i, s := range r.Done {
+			var one int32
+			one, b = bsoncore.AppendDocumentElementStart(b, digits(i))
+			b = bsoncore.AppendInt32Element(b, "i", s.ID)
+			if len(s.Reply) > 0 {
+				b = bsoncore.AppendDocumentElement(b, "r", bsoncore.Document(s.Reply))
+			}
+			b, _ = bsoncore.AppendDocumentEnd(b, one)
+		}
+		b, _ = bsoncore.AppendArrayEnd(b, list)
+	}
+	b, _ = bsoncore.AppendDocumentEnd(b, at)
+	return store.SessionRecord{ID: id, Record: b}
 }
 
 // done finds a statement that was executed before.

@@ -179,10 +179,7 @@ func cmdCommitTransaction(k *call) error {
 		ss.state = txnCommitted
 		return nil
 	}
-	rec, err := (&record{Number: k.number, Committed: true}).encode(k.lsid)
-	if err != nil {
-		return err
-	}
+	rec := (&record{Number: k.number, Committed: true}).encode(k.lsid)
 	t.writer.effects.Sessions = append(t.writer.effects.Sessions, rec)
 	if err := k.propose(t.writer); err != nil {
 		ss.state = txnAborted

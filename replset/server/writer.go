@@ -52,7 +52,8 @@ type pendingDoc struct {
 }
 
 func (s *Server) writer(term uint64) *writer {
-	return &writer{s: s, hold: s.latches.holder(), term: term, docs: map[docID]*pendingDoc{}, counts: map[uint32]int{}, unique: map[string][]byte{}, created: map[string]*collection{}}
+	// Most have one document or none; maps are made when something comes into them.
+	return &writer{s: s, hold: s.latches.holder(), term: term}
 }
 
 // find returns a collection as the writer sees it.
@@ -154,6 +155,9 @@ func (w *writer) set(ctx context.Context, col *collection, key []byte, was, now 
 		p.now = now
 	} else {
 		p = &pendingDoc{col: col, key: key, was: was, now: now}
+		if w.docs == nil {
+			w.docs, w.counts = map[docID]*pendingDoc{}, map[uint32]int{}
+		}
 		w.docs[id] = p
 		w.order = append(w.order, p)
 		w.counts[col.ID]++
@@ -204,6 +208,9 @@ func (w *writer) checkUnique(ctx context.Context, col *collection, key []byte, w
 	}
 	for _, c := range claims {
 		if c.gains {
+			if w.unique == nil {
+				w.unique = map[string][]byte{}
+			}
 			w.unique[c.latch] = key
 		} else if bytes.Equal(w.unique[c.latch], key) {
 			delete(w.unique, c.latch)

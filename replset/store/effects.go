@@ -125,7 +125,15 @@ const effectsVersion = 2
 
 // Encode writes the effects as an entry's data.
 func (e *Effects) Encode() ([]byte, error) {
-	b := []byte{effectsVersion}
+	size := 64
+	for i := range e.Changes {
+		c := &e.Changes[i]
+		size += len(c.Key) + len(c.Document) + len(c.Note) + len(c.Before) + 32
+	}
+	for _, s := range e.Sessions {
+		size += len(s.ID) + len(s.Record) + 16
+	}
+	b := append(make([]byte, 0, size), effectsVersion)
 	text := func(p []byte) {
 		b = binary.AppendUvarint(b, uint64(len(p)))
 		b = append(b, p...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -119,15 +120,16 @@ func (s *Store) record(b *pebble.Batch, stamp uint64, e *Effects) error {
 }
 
 func (s *Store) encodeHistory(e *Effects) []byte {
-	place := map[uint32]uint64{}
+	var ids []uint32 // few
 	var names []*Collection
 	size := 16
-	for _, c := range e.Changes {
+	for i := range e.Changes {
+		c := &e.Changes[i]
 		size += len(c.Document) + len(c.Note) + len(c.Before) + 16
-		if _, known := place[c.Collection]; known {
+		if slices.Contains(ids, c.Collection) {
 			continue
 		}
-		place[c.Collection] = uint64(len(names))
+		ids = append(ids, c.Collection)
 		names = append(names, s.named(c.Collection, e))
 	}
 	b := make([]byte, 0, size+64*len(names))
@@ -137,12 +139,14 @@ func (s *Store) encodeHistory(e *Effects) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(names)))
 	for _, c := range names {
-		text([]byte(c.Name))
+		b = binary.AppendUvarint(b, uint64(len(c.Name)))
+		b = append(b, c.Name...)
 		text(c.UUID.Data)
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Changes)))
-	for _, c := range e.Changes {
-		b = binary.AppendUvarint(b, place[c.Collection])
+	for i := range e.Changes {
+		c := &e.Changes[i]
+		b = binary.AppendUvarint(b, uint64(slices.Index(ids, c.Collection)))
 		b = append(b, c.kindByte())
 		text(c.Document)
 		text(c.Note)

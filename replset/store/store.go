@@ -144,6 +144,7 @@ func (s *Store) Apply(b *pebble.Batch, stamp uint64, e *Effects) error {
 	}
 	for _, r := range e.Sessions {
 		key := append([]byte{sessions}, r.ID...)
+		s.recent.stage(key, r.Record, stamp)
 		if len(r.Record) == 0 {
 			if err := b.Delete(key, nil); err != nil {
 				return err
@@ -266,6 +267,11 @@ func (s *Store) Get(collection uint32, key []byte, at uint64) (doc bsoncore.Docu
 	if doc, written, ok := s.recent.get(prefix, at); ok {
 		return doc, written, nil
 	}
+	return s.read(prefix, at)
+}
+
+// read is Get from the database.
+func (s *Store) read(prefix []byte, at uint64) (doc bsoncore.Document, written uint64, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: versionKey(bytes.Clone(prefix), at), UpperBound: versionKey(bytes.Clone(prefix), 0)})
 	if err != nil {
 		return nil, 0, err
@@ -287,7 +293,11 @@ func (s *Store) Get(collection uint32, key []byte, at uint64) (doc bsoncore.Docu
 
 // Session returns a session's record and when it was written; nil if there is none.
 func (s *Store) Session(id []byte) (record []byte, written uint64, err error) {
-	v, closer, err := s.db.Get(append([]byte{sessions}, id...))
+	key := append([]byte{sessions}, id...)
+	if record, written, ok := s.recent.get(key, Latest); ok {
+		return record, written, nil
+	}
+	v, closer, err := s.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, 0, nil
 	}

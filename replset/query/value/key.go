@@ -61,7 +61,7 @@ func appendPayload(dst []byte, v Value) []byte {
 }
 
 func appendDocument(dst, doc []byte) []byte {
-	each(doc, func(key []byte, v Value) bool {
+	Walk(doc, func(key []byte, v Value) bool {
 		dst = append(dst, byte(ClassOf(v)))
 		dst = append(append(dst, key...), 0)
 		dst = appendPayload(dst, v)

@@ -36,7 +36,7 @@ func IsString(v Value) bool { return v.Type == bsoncore.TypeString }
 // keys, in order. Values alias doc.
 func Fields(doc []byte) iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
-		each(doc, func(key []byte, v Value) bool { return yield(string(key), v) })
+		Walk(doc, func(key []byte, v Value) bool { return yield(string(key), v) })
 	}
 }
 
@@ -44,11 +44,13 @@ func Fields(doc []byte) iter.Seq2[string, Value] {
 // array's order is that of its bytes. Values alias array.
 func Elements(array []byte) iter.Seq[Value] {
 	return func(yield func(Value) bool) {
-		each(array, func(_ []byte, v Value) bool { return yield(v) })
+		Walk(array, func(_ []byte, v Value) bool { return yield(v) })
 	}
 }
 
-func each(doc []byte, yield func(key []byte, v Value) bool) {
+// Walk is Fields without a copy of the keys, until yield returns false. Keys alias doc
+// too.
+func Walk(doc []byte, yield func(key []byte, v Value) bool) {
 	if len(doc) < 5 {
 		return
 	}
@@ -109,7 +111,7 @@ func At(array []byte, i int) Value {
 // Len is the number of fields of a document or elements of an array.
 func Len(doc []byte) int {
 	n := 0
-	each(doc, func([]byte, Value) bool { n++; return true })
+	Walk(doc, func([]byte, Value) bool { n++; return true })
 	return n
 }
 
