@@ -123,7 +123,7 @@ func TestASecondaryCanBeMadePrimary(t *testing.T) {
 // A repeated statement is recognised by its session's record, and carried out again
 // when that has gone.
 func TestSessionRecordsArePruned(t *testing.T) {
-	s, c := start(t, replset.Options{}.With(replset.Hooks{SessionTimeout: 2 * time.Second}))
+	s, c := start(t, replset.Options{}.With(replset.Hooks{SessionTimeout: 4 * time.Second}))
 	ctx := within(t)
 	ss, err := c.StartSession()
 	must(t, err)

@@ -140,7 +140,7 @@ func (h *hasty) Get(key string) ([]byte, bool, error) {
 	return val, found, err
 }
 
-// slow takes a millisecond more for each write, one after the other.
+// slow takes three milliseconds more for each write, one after the other.
 type slow struct {
 	store
 	mu sync.Mutex
@@ -148,7 +148,7 @@ type slow struct {
 
 func (s *slow) Insert(key string) (bool, error) {
 	s.mu.Lock()
-	<-time.After(time.Millisecond)
+	<-time.After(3 * time.Millisecond)
 	s.mu.Unlock()
 	return s.store.Insert(key)
 }
