@@ -7,13 +7,15 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/assaylab/assay/artrie"
 	"github.com/assaylab/assay/artrie/fsys"
 )
 
-// planted are defects that the study must find, by the arm function's name.
+// planted are defects that the study must find, by the arm function's name; the last is
+// none.
 var planted = map[string]defect{
 	"acknowledges-before-sync": {fs: func(f fsys.FS) fsys.FS { return &hooked{FS: f, sync: pretendsToSync} }},
 	"loses-the-newest-key":     {fs: func(f fsys.FS) fsys.FS { return &hooked{FS: f, write: coversOneMore} }},
@@ -22,6 +24,7 @@ var planted = map[string]defect{
 	"syncs-twice":              {fs: func(f fsys.FS) fsys.FS { return &hooked{FS: f, sync: syncsTwice} }},
 	"slow":                     {wrap: func(s store) store { return &slow{store: s} }},
 	"leaks":                    {wrap: func(s store) store { return &leaky{store: s} }},
+	"readers-come-late":        {wrap: func(s store) store { return &late{store: s, come: make(chan struct{})} }},
 }
 
 // hooked is a file system whose files are written and synced another way.
@@ -165,4 +168,28 @@ func (l *leaky) Insert(key string) (bool, error) {
 	l.kept = append(l.kept, bytes.Repeat([]byte{1}, 128<<10))
 	l.mu.Unlock()
 	return l.store.Insert(key)
+}
+
+// smallKeys is what a writer of the protocol small inserts.
+const smallKeys = 50
+
+// late keeps readers out until a while after all writes but the last are done, as a
+// starved machine does.
+type late struct {
+	store
+	done atomic.Int64
+	come chan struct{}
+}
+
+func (l *late) Insert(key string) (bool, error) {
+	added, err := l.store.Insert(key)
+	if l.done.Add(1) == writers*smallKeys-1 {
+		time.AfterFunc(50*time.Millisecond, func() { close(l.come) })
+	}
+	return added, err
+}
+
+func (l *late) Get(key string) ([]byte, bool, error) {
+	<-l.come
+	return l.store.Get(key)
 }

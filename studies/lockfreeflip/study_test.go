@@ -120,6 +120,18 @@ func TestDefectsThatRegress(t *testing.T) {
 	}
 }
 
+// TestARoundWaitsForItsReaders: where readers run only when the writers are all but done,
+// the round does not end before one of them has seen a key.
+func TestARoundWaitsForItsReaders(t *testing.T) {
+	text := strings.NewReplacer("TREATMENT", "readers-come-late", "POLICY", "group", "EVICTION", `"off"`, "ROUNDS", "1").Replace(small)
+	o := carryOut(t, text, "one round with late readers")
+	for _, c := range o.Results.Checks {
+		if c.Verdict != check.Pass {
+			t.Errorf("%s: %v: %s %q", c.Name, c.Verdict, c.Message, c.Examples)
+		}
+	}
+}
+
 // TestQuick is the quick form of the default protocol: every arm in every cell.
 func TestQuick(t *testing.T) {
 	o := carryOut(t, string(quick), "the quick form")
