@@ -64,10 +64,11 @@ var imports = map[string][]string{
 	"screening/tally":   {},
 	"models":            {},
 
-	"replset/internal/defect":  {},
-	"replset/internal/history": {},
-	"replset/internal/ordered": {},
-	"authority/...":            {"authority"},
+	"replset/internal/defect":   {},
+	"replset/internal/history":  {},
+	"replset/internal/ordered":  {},
+	"replset/internal/yielding": {},
+	"authority/...":             {"authority"},
 
 	"internal/spawn":   {},
 	"internal/peak":    {},

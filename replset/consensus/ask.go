@@ -93,18 +93,20 @@ type parked struct {
 	data []byte
 }
 
-// flush hands to raft what has come in while the entries before it were under way, in
-// one message, so that all of it travels and is synced together.
-// To hand each over at once would give every entry messages and syncs of its own
-// on every member, whose cost grows with the load. Where it takes long to hear from a
-// majority, they wait for this member's own sync only.
+// flush hands to raft what has come in, in one message, when company says so. It waits
+// for this member's own sync in any case.
 //
 // They also wait while leadership is being handed over or raft has too much under way:
 // to answer ErrNotLeader at once would send a client back to where the roles say
 // that the leader is, which for now is here, until it gives up.
 func (n *Node) flush() {
 	leading := n.role.Leader == n.o.ID
-	if len(n.parked) == 0 || leading && (n.syncing > 0 || n.underWay() || n.raw.BasicStatus().LeadTransferee != 0) {
+	if len(n.parked) == 0 || leading && (n.syncing > 0 || n.raw.BasicStatus().LeadTransferee != 0) {
+		return
+	}
+	now := time.Now()
+	if left := n.company.wait(now, len(n.parked)); leading && left > 0 {
+		n.flushAgain.Reset(left)
 		return
 	}
 	var batch []parked
@@ -137,21 +139,11 @@ func (n *Node) flush() {
 		}
 		return
 	}
-	n.flushed = time.Now()
-	n.flushAgain.Reset(batchWait)
+	n.company.handOver(now, len(batch))
 	for i, p := range batch {
 		p.p.term = n.role.Term
 		n.pending[n.nextID-uint64(len(batch)-1-i)] = p.p
 	}
-}
-
-// batchWait is for how long at most entries wait for a majority to have those before them:
-// several times what that takes on a fast disk, and less than one sync of a slow one.
-const batchWait = 2 * time.Millisecond
-
-// underWay says whether to wait for entries that this member proposed before.
-func (n *Node) underWay() bool {
-	return len(n.pending) > 0 && time.Since(n.flushed) < batchWait
 }
 
 // ReadIndex waits until a read on this member, made after it returns, sees

@@ -152,7 +152,7 @@ type Node struct {
 	waiting   []*read // confirmed, not yet applied far enough
 	copies    []*copied
 	parked    []parked
-	flushed   time.Time // when parked ones were handed over last
+	company   company
 	lastStamp uint64
 	applied   uint64
 	role      Role
@@ -532,6 +532,7 @@ func (n *Node) updateRole(rd raft.Ready) {
 
 // settle answers proposals and reads of a term that this member no longer leads.
 func (n *Node) settle() {
+	n.company.forget()
 	gone := func(term uint64) bool { return n.role.Leader != n.o.ID || n.role.Term != term }
 	for id, p := range n.pending {
 		if gone(p.term) {
@@ -624,6 +625,9 @@ func (n *Node) apply(entries []*pb.Entry) error {
 	n.mu.Unlock()
 	for _, a := range answers {
 		a.p.done <- a.out
+	}
+	if len(n.pending) == 0 {
+		n.company.applied(time.Now(), len(n.parked))
 	}
 	if n.role.Leader == n.o.ID && !n.role.Ready && last.Term == n.role.Term {
 		n.role.Ready = true

@@ -21,6 +21,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/assaylab/assay/replset/internal/ordered"
+	"github.com/assaylab/assay/replset/internal/yielding"
 	"github.com/assaylab/assay/replset/server"
 )
 
@@ -181,6 +182,11 @@ func checkLayout(dir string, fs vfs.FS) error {
 // noticed.
 const memtables = 8
 
+// mergeAt makes pebble merge tables when half as many lie on top of each other. What has
+// just been written is in memory beside them, so that few reads go through them all; and most
+// of what they hold are versions and history that will be removed soon.
+const mergeAt = 12
+
 // openDB opens the member's state, which it reads through before: a part that was
 // damaged is found now, and not by the first who asks for it.
 func openDB(dir string, fs vfs.FS, logger *fatal) (*pebble.DB, error) {
@@ -190,7 +196,8 @@ func openDB(dir string, fs vfs.FS, logger *fatal) (*pebble.DB, error) {
 	cache := pebble.NewCache(16 << 20)
 	defer cache.Unref()
 	o := &pebble.Options{
-		Logger: logger, Cache: cache, MemTableSize: 8 << 20, MemTableStopWritesThreshold: memtables, FS: ordered.FS{FS: fs},
+		Logger: logger, Cache: cache, MemTableSize: 8 << 20, MemTableStopWritesThreshold: memtables, FS: yielding.FS{FS: ordered.FS{FS: fs}},
+		L0CompactionThreshold: mergeAt, L0StopWritesThreshold: 2 * mergeAt,
 		EventListener:      &pebble.EventListener{BackgroundError: logger.background},
 		FormatMajorVersion: pebble.FormatWALSyncChunks,
 		// What a crash takes is made again from the agreement's log.

@@ -78,18 +78,13 @@ type Store struct {
 	pins    map[*Pin]uint64
 	trash   []old
 	horizon uint64 // what Sweep has been through
+	began   uint64 // up to where nobody noted here what was replaced
 	past    past
-}
-
-// old is a version that a newer one has replaced.
-type old struct {
-	stamp  uint64 // of the newer one
-	prefix []byte // of all versions
 }
 
 // New reads the catalogue of the database, which may be empty.
 func New(db *pebble.DB, visible uint64) (*Store, error) {
-	s := &Store{db: db, pins: map[*Pin]uint64{}, past: past{limit: DefaultHistory}}
+	s := &Store{db: db, pins: map[*Pin]uint64{}, past: past{limit: DefaultHistory}, began: visible}
 	c, err := readCatalogue(db)
 	if err != nil {
 		return nil, err
@@ -332,126 +327,6 @@ func (s *Store) StaleSessions(before uint64, most int) ([][]byte, error) {
 	return out, it.Error()
 }
 
-// Pin keeps versions at and above a timestamp from being removed.
-type Pin struct{ s *Store }
-
-// Pin pins the state that is visible now and returns its timestamp.
-func (s *Store) Pin() (*Pin, uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := &Pin{s}
-	at := s.visible.Load()
-	s.pins[p] = at
-	return p, at
-}
-
-// PinAt pins the state at a timestamp; ok is false when versions that it needs
-// may be gone already.
-func (s *Store) PinAt(at uint64) (p *Pin, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at < s.horizon {
-		return nil, false
-	}
-	p = &Pin{s}
-	s.pins[p] = at
-	return p, true
-}
-
-// Release ends the pin. It may be called more than once.
-func (p *Pin) Release() {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	delete(p.s.pins, p)
-}
-
-func (s *Store) replaced(stamp uint64, key []byte) {
-	prefix, _ := splitVersion(key)
-	s.mu.Lock()
-	s.trash = append(s.trash, old{stamp, bytes.Clone(prefix)})
-	s.mu.Unlock()
-}
-
-// Sweep removes versions that nobody at or above the horizon can read, the
-// pinned ones kept. It returns how many places it looked at.
-func (s *Store) Sweep(horizon uint64) (int, error) {
-	s.mu.Lock()
-	for _, at := range s.pins {
-		horizon = min(horizon, at)
-	}
-	horizon = min(horizon, s.visible.Load())
-	s.horizon = max(s.horizon, horizon)
-	n := 0
-	for n < len(s.trash) && s.trash[n].stamp <= horizon {
-		n++
-	}
-	todo := s.trash[:n:n]
-	s.trash = s.trash[n:]
-	horizon = s.horizon
-	s.mu.Unlock()
-	b := s.db.NewBatch()
-	defer b.Close()
-	if n > 0 {
-		// With what it removes, so that a restart does not promise more than there is.
-		if err := setHorizon(b, horizon); err != nil {
-			return 0, err
-		}
-	}
-	for _, t := range todo {
-		if err := s.sweepKey(b, t); err != nil {
-			return n, err
-		}
-	}
-	if err := s.trimHistory(b); err != nil || b.Empty() {
-		return n, err
-	}
-	return n, b.Commit(pebble.NoSync)
-}
-
-func setHorizon(b *pebble.Batch, stamp uint64) error {
-	return b.Set([]byte{horizons}, binary.BigEndian.AppendUint64(nil, stamp), nil)
-}
-
-func readHorizon(db *pebble.DB) (uint64, error) {
-	v, closer, err := db.Get([]byte{horizons})
-	if errors.Is(err, pebble.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer closer.Close()
-	if len(v) != stampSize {
-		return 0, fmt.Errorf("the horizon has %d bytes", len(v))
-	}
-	return binary.BigEndian.Uint64(v), nil
-}
-
-// sweepKey removes what is older than the version at t.stamp, and that version
-// too if it is a removal and still the newest.
-func (s *Store) sweepKey(b *pebble.Batch, t old) error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: versionKey(bytes.Clone(t.prefix), Latest), UpperBound: append(versionKey(bytes.Clone(t.prefix), 0), 0)})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	newest := true
-	for it.First(); it.Valid(); it.Next() {
-		_, stamp := splitVersion(it.Key())
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		if stamp < t.stamp || newest && stamp == t.stamp && v[0] == gone {
-			if err := b.Delete(it.Key(), nil); err != nil {
-				return err
-			}
-		}
-		newest = false
-	}
-	return it.Error()
-}
-
 var stateKinds = []byte{documents, indexes, catalogues, sessions, history}
 
 // Snapshot is the whole state as bytes: length-prefixed keys and values.
@@ -532,7 +407,7 @@ func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
 	s.next = next
 	s.recent.stageAll()
 	s.mu.Lock()
-	s.trash = nil
+	s.trash, s.began = nil, stamp
 	// What the other member had swept is not known; nothing older is promised.
 	s.horizon = max(s.horizon, stamp)
 	events.limit = s.past.limit
