@@ -106,7 +106,7 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	if m.db, err = openDB(fs.PathJoin(c.Dir, stateFolder), fs, m.fatal); err != nil {
 		return nil, err
 	}
-	st, err := store.New(m.db, 0)
+	st, err := store.New(m.db)
 	if err != nil {
 		return nil, err
 	}

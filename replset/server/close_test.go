@@ -31,7 +31,7 @@ func stuck(t *testing.T) (*Server, *atomic.Int64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	st, err := store.New(db, 0)
+	st, err := store.New(db)
 	if err != nil {
 		t.Fatal(err)
 	}

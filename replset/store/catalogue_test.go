@@ -32,7 +32,7 @@ func TestTheCatalogueKnowsWhatHadANameWhen(t *testing.T) {
 	if !s.Dropped(2, 29) || s.Dropped(2, 30) || s.Dropped(3, 60) {
 		t.Error("the wrong collections count as dropped")
 	}
-	again, err := New(s.db, 0)
+	again, err := New(s.db)
 	if err != nil {
 		t.Fatal(err)
 	}

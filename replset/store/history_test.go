@@ -88,10 +88,7 @@ func TestTheHistoryIsInTheSnapshotAndSurvivesReopening(t *testing.T) {
 	}
 	other.Visible(50)
 	wantHistory(t, other, 1, 50)
-	again, err := New(other.db, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := reopen(t, other, 50)
 	wantHistory(t, again, 1, 50)
 	if again.past.total != s.past.total || len(again.past.sizes) != len(s.past.sizes) {
 		t.Errorf("reopened it counts %d bytes in %d entries, was %d in %d", again.past.total, len(again.past.sizes), s.past.total, len(s.past.sizes))
@@ -109,10 +106,7 @@ func TestWhatIsOverTheLimitIsGivenUpOldestFirst(t *testing.T) {
 	if gone < 10 || gone > 40 || s.past.total > s.past.limit {
 		t.Fatalf("gave up all up to %d, left %d of %d bytes", gone, s.past.total, s.past.limit)
 	}
-	again, err := New(s.db, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := reopen(t, s, 50)
 	for name, s := range map[string]*Store{"as it is": s, "reopened": again} {
 		for _, from := range []uint64{1, gone - 1, gone} {
 			if _, err := s.History(from, 50); !errors.Is(err, ErrHistoryLost) {

@@ -82,16 +82,16 @@ type Store struct {
 	past    past
 }
 
-// New reads the catalogue of the database, which may be empty.
-func New(db *pebble.DB, visible uint64) (*Store, error) {
-	s := &Store{db: db, pins: map[*Pin]uint64{}, past: past{limit: DefaultHistory}, began: visible}
+// New reads the catalogue of the database, which may be empty. Nothing is visible before the
+// first call of Visible.
+func New(db *pebble.DB) (*Store, error) {
+	s := &Store{db: db, pins: map[*Pin]uint64{}, past: past{limit: DefaultHistory}}
 	c, err := readCatalogue(db)
 	if err != nil {
 		return nil, err
 	}
 	s.catalogue.Store(c)
 	s.next = c
-	s.visible.Store(visible)
 	if s.horizon, err = readHorizon(db); err != nil {
 		return nil, err
 	}
@@ -213,9 +213,12 @@ func (s *Store) applyCatalogue(b *pebble.Batch, stamp uint64, e *Effects) error 
 func (s *Store) Visible(stamp uint64) {
 	s.recent.publish()
 	if s.visible.Load() == 0 {
-		// What had which name before this process began is not known.
+		// What had which name before this process began is not known, nor what was replaced.
 		s.next = s.next.clone()
 		s.next.floor = stamp
+		s.mu.Lock()
+		s.began = stamp
+		s.mu.Unlock()
 	}
 	s.catalogue.Store(s.next)
 	if stamp > s.visible.Load() {

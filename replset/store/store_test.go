@@ -26,7 +26,7 @@ func open(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	s, err := New(db, 0)
+	s, err := New(db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,10 +242,7 @@ func TestCatalogueSurvivesReopening(t *testing.T) {
 	if got := s.Catalogue().NextID(); got != 5 {
 		t.Errorf("the next number is %d, want 5", got)
 	}
-	again, err := New(s.db, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := reopen(t, s, 1)
 	if c := again.Catalogue().Collection("db.c"); c == nil || c.ID != 3 || len(c.Indexes) != 1 {
 		t.Errorf("after reopening the collection is %+v", c)
 	}
@@ -363,10 +360,11 @@ func TestARestartPromisesNoMoreThanThereIs(t *testing.T) {
 
 func reopen(t *testing.T, s *Store, visible uint64) *Store {
 	t.Helper()
-	again, err := New(s.db, visible)
+	again, err := New(s.db)
 	if err != nil {
 		t.Fatal(err)
 	}
+	again.Visible(visible)
 	return again
 }
 
