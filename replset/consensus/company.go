@@ -16,7 +16,8 @@ import "time"
 //     A client alone expects nobody and never waits.
 //  2. The wait ends when they are there, and otherwise when it costs more than it can
 //     bring: with p here and m missing, after companyFactor × m / p rounds since the last batch
-//     was applied; p lose that time, and m would lose most of a round.
+//     was applied: p lose that time, and m would lose most of a round, and all of them
+//     again, while rounds alternate.
 //  3. It never lasts longer than companyMost rounds, nor than batchWait.
 //  4. A wait that brought nobody makes the next rounds go without, each time twice as
 //     many. So who is expected and does not come costs little in the long run.
@@ -37,8 +38,8 @@ type company struct {
 }
 
 const (
-	companyFactor = 3
-	companyMost   = 2
+	companyFactor = 6
+	companyMost   = 3
 	// roundShare is how much of its last duration a round's smoothed one takes in.
 	roundShare = 8
 	// mostMisses bounds the rounds without a wait: 2 to this power, less one.

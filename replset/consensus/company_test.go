@@ -56,9 +56,9 @@ func TestCompanyIsWaitedForAsLongAsItIsWorth(t *testing.T) {
 		{8, 0, 9, 0},
 		{8, 0, 1, companyMost * testRound},
 		{8, 2, 6, companyMost * testRound},
-		{8, 0, 6, testRound},
-		{8, 0, 7, testRound * 3 / 7},
-		{64, 0, 60, testRound / 5},
+		{8, 0, 6, 2 * testRound},
+		{8, 0, 7, testRound * 6 / 7},
+		{64, 0, 60, testRound * 2 / 5},
 		{2, 0, 1, companyMost * testRound},
 	} {
 		c, now := accustomed(tt.size, tt.here)
