@@ -162,8 +162,8 @@ func hot(one, other []traced) []string {
 	return out
 }
 
-// trace notes the ordered commands of one save per arm, alone, and the paired
-// measurements of pairs.go.
+// trace notes the ordered commands of one save per arm, alone, what the commands of
+// saves that meet cost, and the paired measurements of pairs.go.
 func (r *run) trace(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(r.arms)) {
 		one, hot, err := r.traceArm(ctx, r.arms[name])
@@ -171,6 +171,9 @@ func (r *run) trace(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		r.note(traceTable(name, one, hot))
+	}
+	if err := r.traceContended(ctx); err != nil {
+		return err
 	}
 	return r.pairs(ctx)
 }
@@ -212,13 +215,7 @@ func traceTable(name string, seen []traced, hot []string) string {
 	fmt.Fprintf(&b, "trace of one %s save, alone: %d commands in %d sequential rounds\n", name, len(seen), rounds)
 	fmt.Fprintf(&b, "%3s %5s %8s %8s  %s\n", "#", "round", "at ms", "took ms", "command")
 	for i, c := range seen {
-		what := c.name
-		if c.collection != "" {
-			what += " " + c.collection
-		}
-		if c.transaction {
-			what += " (in the transaction)"
-		}
+		what := c.kind()
 		if c.again {
 			what += " (read before in the same snapshot)"
 		}

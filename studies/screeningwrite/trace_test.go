@@ -56,12 +56,19 @@ func TestTrace(t *testing.T) {
 			t.Errorf("%s: hot documents are found: %v\n%s", arm, busy, text)
 		}
 	}
+	contended := note("where a submission's time goes")
+	for _, has := range []string{"attempts, and the time", "find statisticsControl", "update project (in the transaction)", "commitTransaction", "source_only: ", "fold: "} {
+		if !strings.Contains(contended, has) {
+			t.Errorf("no %q in\n%s", has, contended)
+		}
+	}
 	pairs := note("paired measurements")
 	for _, has := range []string{"a round trip", "majority write concern", "commit", "snapshot read concern", "fold save", "95 % from"} {
 		if !strings.Contains(pairs, has) {
 			t.Errorf("no %q in\n%s", has, pairs)
 		}
 	}
+	t.Log(contended)
 	t.Log(pairs)
 	t.Log(note("trace of one transactional save"))
 }
@@ -71,4 +78,29 @@ func noteOf(r ledger.Record) string {
 		return ""
 	}
 	return r.Note.Text
+}
+
+func TestTheContendedTableShowsWhatFoldSpendsMore(t *testing.T) {
+	side := func(attempts int, took time.Duration, commands map[string]spent) contended {
+		return contended{submissions: 10, attempts: attempts, saved: 4, took: took, commands: commands}
+	}
+	got := contendedTable([]string{"source_only", "fold"}, [2]contended{
+		side(20, 40*time.Millisecond, map[string]spent{"find study": {20, 10 * time.Millisecond}, "find project": {20, 30 * time.Millisecond}}),
+		side(30, 90*time.Millisecond, map[string]spent{"find study": {30, 20 * time.Millisecond}, "find project": {30, 30 * time.Millisecond}, "find control": {30, 25 * time.Millisecond}}),
+	})
+	var rows []string
+	for line := range strings.Lines(got) {
+		if strings.Contains(line, " x ") {
+			rows = append(rows, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	want := []string{
+		"attempts, and the time of all of them 2.00 x 4.00 3.00 x 9.00 +5.00",
+		"find control 0.00 x 0.00 3.00 x 2.50 +2.50",
+		"find study 2.00 x 1.00 3.00 x 2.00 +1.00",
+		"find project 2.00 x 3.00 3.00 x 3.00 +0.00",
+	}
+	if !slices.Equal(rows, want) {
+		t.Errorf("got %q, want %q", rows, want)
+	}
 }
