@@ -59,7 +59,7 @@ func archive(t testing.TB) (dir string) {
 // served has assay serve show a directory.
 func served(t testing.TB, dir string) (address string) {
 	t.Helper()
-	s, err := serve.New(dir)
+	s, err := serve.New("assay", dir)
 	if err != nil {
 		t.Fatal(err)
 	}

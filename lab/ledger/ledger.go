@@ -319,10 +319,15 @@ func vacant(dir string) error {
 	begun := Exists(dir)
 	for _, e := range entries {
 		if begun || !remains(dir, e) {
-			return fmt.Errorf("run folder %s is not empty; give another with -o, or go on with: assay resume %s", dir, dir)
+			return resumable(dir, "give another with -o, or go on with", fmt.Errorf("run folder %s is not empty", dir))
 		}
 	}
 	return nil
+}
+
+// resumable is an error after which the run in the folder may go on.
+func resumable(dir, what string, err error) error {
+	return &protocol.RemedyError{Err: err, What: what, Verb: "resume " + dir}
 }
 
 func remains(dir string, e fs.DirEntry) bool {
@@ -473,7 +478,7 @@ func (w *Writer) storeSamples(obs *trial.Observation) error {
 func (w *Writer) write(f *os.File, b []byte, end int64) error {
 	if _, err := f.Write(b); err != nil {
 		_ = f.Truncate(end)
-		return fmt.Errorf("writing %s: %w; what was measured so far is safe, go on with: assay resume %s", filepath.Base(f.Name()), err, w.run.Dir)
+		return resumable(w.run.Dir, "go on with", fmt.Errorf("writing %s: %w; what was measured so far is safe", filepath.Base(f.Name()), err))
 	}
 	return nil
 }
@@ -499,7 +504,7 @@ func (w *Writer) Sync() error {
 	for _, f := range []*os.File{w.samples, w.chain} {
 		if err := f.Sync(); err != nil {
 			// After a failed sync the page cache no longer says what is on disk.
-			w.broken = fmt.Errorf("syncing %s: %w; go on with: assay resume %s", filepath.Base(f.Name()), err, w.run.Dir)
+			w.broken = resumable(w.run.Dir, "go on with", fmt.Errorf("syncing %s: %w", filepath.Base(f.Name()), err))
 			return w.broken
 		}
 	}

@@ -119,7 +119,7 @@ func isRunIn(files fs.FS, dir string) error {
 	if ok || has(files, ResultsFile) || has(files, SealFile) || has(files, VerdictFile) {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: it has no record in %s; start one with: assay run PROTOCOL", dir, ErrNotRun, ObservationsFile)
+	return &protocol.RemedyError{Err: fmt.Errorf("%s: %w: it has no record in %s", dir, ErrNotRun, ObservationsFile), What: "start one with", Verb: "run PROTOCOL"}
 }
 
 type verifier struct {

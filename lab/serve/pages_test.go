@@ -107,7 +107,7 @@ func TestWhatIsNoDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, nil)
 	for dir, want := range map[string]string{file: "is a file", file + "s": "there is no directory"} {
-		if s, err := New(dir); err == nil || !strings.Contains(err.Error(), want) {
+		if s, err := New("assay", dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", dir, s, err)
 		}
 	}
