@@ -16,6 +16,7 @@ import (
 	"github.com/assaylab/assay/lab/ledger"
 	"github.com/assaylab/assay/lab/protocol"
 	"github.com/assaylab/assay/lab/report"
+	"github.com/assaylab/assay/lab/trial"
 )
 
 // Outcome is a run with its results and verdict.
@@ -44,8 +45,8 @@ func Conclude(run *ledger.Run) (*Outcome, error) {
 		return nil, unfinished(run.Dir, "")
 	}
 	if !run.Sealed {
-		if err := os.RemoveAll(filepath.Join(run.Dir, ledger.ScratchDir)); err != nil {
-			return nil, err
+		if err := trial.RemoveAll(filepath.Join(run.Dir, ledger.ScratchDir)); err != nil {
+			return nil, fmt.Errorf("scratch folder: %w", err)
 		}
 	}
 	o := judge(run)
