@@ -311,11 +311,11 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 			send(w, http.StatusOK, s.whole(p, "running", v))
 		case v.State == broken:
 			s.tell(w, http.StatusOK, message{
-				Title: v.Key + " is not what was recorded", Text: "This run folder does not verify, so it has no verdict and no figures here. What is wrong:",
+				Title: v.Key + " is not what was recorded", Text: "This run folder does not verify, so it has no verdict and no figures here.",
 				List: v.Problems, Advice: "The same check on the command line:", Code: s.program + " verify " + quoted(filepath.Join(s.name, where)),
 			}, v.Key, false)
 		case v.State == unread:
-			s.tell(w, http.StatusOK, message{Title: v.Key + " cannot be shown", Text: "This run folder cannot be looked into:", List: v.Problems}, v.Key, false)
+			s.tell(w, http.StatusOK, message{Title: v.Key + " cannot be shown", Text: "This run folder cannot be looked into.", List: v.Problems}, v.Key, false)
 		case kept != nil:
 			send(w, http.StatusOK, kept)
 		case try == 0 && s.ask(r.Context(), "run "+where, func() { s.makeRun(where) }):
