@@ -17,7 +17,7 @@ func All() []*flow.Study {
 	return []*flow.Study{
 		screeningwrite.New(member()),
 		authorityreads.New(member()),
-		lockfreeflip.Study(),
+		lockfreeflip.New(),
 	}
 }
 

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -204,15 +205,29 @@ func TestAPageThatIsNotThere(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	for address, want := range map[string]bool{
-		"file:///tmp/a.html": true, "data:image/png;base64,": true, "about:blank": true,
-		"http://127.0.0.1/": false, "https://example.com": false, "ws://x": false, "file://host/share": false, "": false, "ftp://x": false, "://": false,
+	file := &url.URL{Scheme: "file", Path: "/tmp/a.html"}
+	server := &url.URL{Scheme: "http", Host: "127.0.0.1:8080"}
+	for address, want := range map[string][2]bool{
+		"file:///tmp/b.png": {true, false}, "file://host/share": {false, false},
+		"http://127.0.0.1:8080/runs/a?b=c": {false, true}, "http://127.0.0.1:8081/": {false, false}, "http://127.0.0.1/": {false, false},
+		"https://127.0.0.1:8080/": {false, false}, "http://me@127.0.0.1:8080/": {false, false}, "ws://127.0.0.1:8080/": {false, false}, "http://localhost:8080/": {false, false},
+		"data:image/png;base64,": {true, true}, "about:blank": {true, true},
+		"https://example.com": {false, false}, "": {false, false}, "ftp://x": {false, false}, "://": {false, false},
 	} {
-		if local(address) != want {
-			t.Errorf("local(%q) is %v", address, !want)
+		if got := [2]bool{belongs(file, address), belongs(server, address)}; got != want {
+			t.Errorf("%q belongs to a file and to a server: %v, want %v", address, got, want)
 		}
 	}
 	if s := fmt.Sprint(Look{390, 844, true}); s != "390x844 dark" {
 		t.Error(s)
+	}
+}
+
+// Nobody may look at a page that others can change.
+func TestOnlyThisMachineIsOpened(t *testing.T) {
+	for _, address := range []string{"http://192.0.2.1:80/", "http://localhost:80/", "https://127.0.0.1:80/", "http://127.0.0.1/", "file:///tmp/a.html", "://"} {
+		if _, err := (&Browser{}).OpenServed(address, wide); err == nil {
+			t.Errorf("%s was opened", address)
+		}
 	}
 }

@@ -1,9 +1,10 @@
 // Package browser opens pages in a real browser, headless Chromium with the
 // network off, and says what is wrong with them: what did not load, what is not
-// on the first screen, what a keyboard does not reach, what cannot be read.
+// on the first screen, what a keyboard does not reach, what cannot be read. A page
+// is a file, or has a server on this machine to itself.
 //
 // It is a kit for tests. It knows nothing of what a page is about: the tests of
-// this package bring the reports of runs.
+// this package bring the reports of runs, and the pages of assay serve.
 //
 // # How a page is judged
 //
@@ -34,6 +35,9 @@ var ErrMissing = errors.New("no Chromium is installed; on Debian: apt-get instal
 // programs are the names that Chromium and its relatives go by.
 var programs = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless-shell"}
 
+// loopback is where pages may have a server.
+const loopback = "127.0.0.1"
+
 const (
 	startTime = time.Minute      // for Chromium to come up, on a busy machine too
 	stepTime  = 90 * time.Second // for a page to load, or for one look at it
@@ -63,8 +67,8 @@ func Start(ctx context.Context) (*Browser, error) {
 		chromedp.ExecPath(path),
 		chromedp.WSURLReadTimeout(startTime),
 		chromedp.Flag("headless", "new"),
-		chromedp.NoSandbox,                                      // root cannot have one, nor can many containers; the pages are ours and reach nobody
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"), // no name leads anywhere
+		chromedp.NoSandbox, // root cannot have one, nor can many containers; the pages are ours and reach nobody
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE "+loopback), // no name leads anywhere
 	)
 	for _, flag := range []string{"disable-gpu", "disable-quic", "disable-component-update"} {
 		options = append(options, chromedp.Flag(flag, true))

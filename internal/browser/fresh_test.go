@@ -126,27 +126,8 @@ func arm(look find) trial.ArmFunc {
 // fresh carries the study out, whole or until so many trials have ended.
 func fresh(t testing.TB, today, change string, until int) *report.Source {
 	t.Helper()
-	study := &flow.Study{Name: "lookups", Protocols: map[string][]byte{"": fmt.Appendf(nil, lookups, today, change)}, Arms: map[string]trial.ArmFunc{}}
-	for name, way := range ways {
-		study.Arms[name] = arm(way)
-	}
-	plan, err := flow.ReadStudy(study, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock, err := flow.Freeze(t.Context(), plan, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	dir, trials := filepath.Join(t.TempDir(), "run"), 0
-	_, err = flow.Run(ctx, plan, lock, flow.Options{Out: dir, Events: flow.Events{Trial: func(*trial.Observation) {
-		if trials++; trials == until {
-			stop()
-		}
-	}}})
-	if until > 0 != errors.Is(err, context.Canceled) || until == 0 && err != nil {
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := carryOut(t.Context(), dir, lookupStudy("lookups", today, change), until); err != nil {
 		t.Fatal(err)
 	}
 	o, err := flow.Load(dir)
@@ -158,6 +139,43 @@ func fresh(t testing.TB, today, change string, until int) *report.Source {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// lookupStudy is the study under a name, with two of the ways as its arms.
+func lookupStudy(name, today, change string) *flow.Study {
+	text := strings.Replace(fmt.Sprintf(lookups, today, change), "name: lookups", "name: "+name, 1)
+	study := &flow.Study{Name: name, Protocols: map[string][]byte{"": []byte(text)}, Arms: map[string]trial.ArmFunc{}}
+	for name, way := range ways {
+		study.Arms[name] = arm(way)
+	}
+	return study
+}
+
+// carryOut runs a study in a folder, whole or until so many trials have ended.
+func carryOut(ctx context.Context, dir string, study *flow.Study, until int) error {
+	plan, err := flow.ReadStudy(study, "")
+	if err != nil {
+		return err
+	}
+	lock, err := flow.Freeze(ctx, plan, "")
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	trials := 0
+	_, err = flow.Run(ctx, plan, lock, flow.Options{Out: dir, Events: flow.Events{Trial: func(*trial.Observation) {
+		if trials++; trials == until {
+			stop()
+		}
+	}}})
+	if until > 0 {
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return fmt.Errorf("not stopped after %d trials: %w", until, err)
+	}
+	return err
 }
 
 // crowded is a page with as many cells as a reader can be expected to bear, and with

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -45,7 +46,7 @@ func (f Fault) String() string { return f.Rule + ": " + f.Where + ": " + f.What 
 
 // The rules.
 const (
-	RuleLoad      = "load"      // nothing fails to load, and nothing comes from elsewhere
+	RuleLoad      = "load"      // nothing fails to load, and nothing goes elsewhere
 	RuleConsole   = "console"   // nothing is complained about
 	RuleFirst     = "first"     // what matters is on the first screen
 	RuleOverflow  = "overflow"  // the page as a whole does not scroll sideways
@@ -58,8 +59,9 @@ const (
 
 // Page is one page in a tab of its own. It is not for concurrent use.
 type Page struct {
-	ctx context.Context
-	end context.CancelFunc
+	ctx  context.Context
+	end  context.CancelFunc
+	home *url.URL // the file, or the root of the server
 
 	mu     sync.Mutex // guards what Chromium reports at any time
 	urls   map[network.RequestID]string
@@ -69,37 +71,50 @@ type Page struct {
 //go:embed audit.js
 var auditScript string
 
-// OpenFile opens a file from disk, and waits until everything that it asks for
-// has been loaded or has failed. That something failed is no error but a fault
-// of Loading. The page must be closed.
+// OpenFile opens a file from disk with the network off, and waits until everything
+// that it asks for has been loaded or has failed. That something failed is no error
+// but a fault of Loading. The page must be closed.
 func (b *Browser) OpenFile(path string, look Look) (*Page, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{urls: map[network.RequestID]string{}}
+	u := &url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}
+	return b.open(u, u, look)
+}
+
+// OpenServed opens a page of a server on 127.0.0.1, as OpenFile does a file. That
+// server is all of the network that the page reaches, and whatever else it asks for is
+// a fault of Loading.
+func (b *Browser) OpenServed(address string, look Look) (*Page, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "http" || u.Hostname() != loopback || u.Port() == "" {
+		return nil, fmt.Errorf("open %s: is no address http://%s:PORT/", address, loopback)
+	}
+	return b.open(u, &url.URL{Scheme: u.Scheme, Host: u.Host}, look)
+}
+
+func (b *Browser) open(at, home *url.URL, look Look) (*Page, error) {
+	p := &Page{home: home, urls: map[network.RequestID]string{}}
 	p.ctx, p.end = chromedp.NewContext(b.ctx, chromedp.WithListener(p.listen))
 	late := time.AfterFunc(stepTime, p.end) // the tab lives as long as the context of the first Do, as in Start
-	err = chromedp.Do(p.ctx)
+	err := chromedp.Do(p.ctx)
 	late.Stop()
-	offline := &network.Conditions{Offline: true, DownloadThroughput: -1, UploadThroughput: -1}
 	steps := []func() error{
 		func() error { return call(p, network.Enable, network.EnableParams{}) },
 		func() error { return call(p, log.Enable, cdp.Empty{}) },
-		func() error {
-			return call(p, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{offline}})
-		},
-		func() error {
-			return call(p, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: true, DownloadThroughput: -1, UploadThroughput: -1})
-		},
+		p.cutOff,
 		func() error {
 			return call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 		},
 		func() error { return p.Look(look) },
-		func() error {
-			return p.do(chromedp.Navigate((&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String()))
+		func() error { // for every page that takes the place of this one too
+			return call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: "window.audit = " + auditScript})
 		},
-		func() error { return p.do(chromedp.Evaluate[chromedp.Void]("window.audit = " + auditScript)) },
+		func() error { return p.do(chromedp.Navigate(at.String())) },
 	}
 	for _, step := range steps {
 		if err == nil {
@@ -108,9 +123,21 @@ func (b *Browser) OpenFile(path string, look Look) (*Page, error) {
 	}
 	if err != nil {
 		p.Close()
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return nil, fmt.Errorf("open %s: %w", at, err)
 	}
 	return p, nil
+}
+
+// cutOff takes the network away, but for the page's own server.
+func (p *Page) cutOff() error {
+	offline := &network.Conditions{Offline: true, DownloadThroughput: -1, UploadThroughput: -1}
+	if p.home.Scheme == "file" {
+		return errors.Join(
+			call(p, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{offline}}),
+			call(p, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: true, DownloadThroughput: -1, UploadThroughput: -1}))
+	}
+	own := &network.Conditions{URLPattern: p.home.String() + "/*", DownloadThroughput: -1, UploadThroughput: -1}
+	return call(p, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{own, offline}})
 }
 
 // Close closes the tab.
@@ -158,6 +185,29 @@ func (p *Page) Scroll(y int) error {
 	return p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("scrollTo(0, %d); %s", y, painted), chromedp.EvalAwaitPromise))
 }
 
+// Until waits until a JavaScript expression is true in the page, or in one that has
+// taken its place meanwhile.
+func (p *Page) Until(expression string) error {
+	ctx, cancel := context.WithTimeout(p.ctx, stepTime)
+	defer cancel()
+	script := fmt.Sprintf("new Promise(done => { const look = () => (%s) ? done(true) : setTimeout(look, 10); look(); })", expression)
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](script, chromedp.EvalAwaitPromise))
+		var wrong *chromedp.ExceptionError
+		if err == nil || errors.As(err, &wrong) {
+			return err
+		}
+		// Another error is that the page went away while it was asked.
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waited %s for %s: %w", stepTime, expression, err)
+		}
+	}
+}
+
 // Height is how high the page is, in CSS pixels.
 func (p *Page) Height() (int, error) {
 	return run(p, chromedp.Evaluate[int]("document.documentElement.scrollHeight"))
@@ -173,12 +223,15 @@ func (p *Page) listen(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
 		p.urls[e.RequestID] = e.Request.URL
-		if !local(e.Request.URL) {
-			p.fault(RuleLoad, e.Request.URL, "comes from elsewhere; a page must be whole by itself")
+		if !belongs(p.home, e.Request.URL) {
+			p.fault(RuleLoad, e.Request.URL, elsewhere)
 		}
 	case *network.EventWebSocketCreated:
-		p.fault(RuleLoad, e.URL, "comes from elsewhere; a page must be whole by itself")
+		p.fault(RuleLoad, e.URL, elsewhere)
 	case *network.EventLoadingFailed:
+		if e.Type == network.ResourceTypeEventSource && e.Canceled {
+			return // the page has heard all that it wanted to
+		}
 		p.fault(RuleLoad, p.urls[e.RequestID], strings.TrimSpace("was not loaded: "+e.ErrorText+" "+string(e.BlockedReason)))
 	case *network.EventResponseReceived:
 		if e.Response.Status >= 400 {
@@ -209,11 +262,19 @@ func (p *Page) fault(rule, where, what string) {
 	p.faults = append(p.faults, Fault{rule, where, what})
 }
 
-// local says whether an address leads to the page itself or to what lies beside
-// it.
-func local(address string) bool {
+const elsewhere = "is asked for elsewhere; a page must be whole by itself, or have everything from its own server"
+
+// belongs says whether an address leads to what a page may ask for: what lies beside
+// a file, or what the page's server has.
+func belongs(home *url.URL, address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && (u.Scheme == "file" && u.Host == "" || u.Scheme == "data" || u.Scheme == "about")
+	switch {
+	case err != nil:
+		return false
+	case u.Scheme == "data" || u.Scheme == "about":
+		return true
+	}
+	return u.Scheme == home.Scheme && u.Host == home.Host && u.User == nil
 }
 
 // Loading is everything that was wrong so far with what the page asked for.

@@ -68,64 +68,75 @@ func TestReportsInABrowser(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			path, s := c.page(t)
-			for _, size := range []Look{wide, narrow} {
-				p, err := b.OpenFile(path, size)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer p.Close()
-				look := func(what string, at Look, faults []Fault, err error) {
-					t.Helper()
-					if err != nil {
-						t.Fatalf("%s at %v: %v", what, at, err)
-					}
-					for i, f := range faults {
-						if i == 12 {
-							t.Errorf("at %v: and %d more", at, len(faults)-i)
-							break
-						}
-						t.Errorf("at %v: %v", at, f)
-					}
-				}
-				for _, dark := range []bool{true, false} {
-					at := Look{size.Width, size.Height, dark}
-					if err := p.Look(at); err != nil {
-						t.Fatal(err)
-					}
-					faults, err := p.FirstScreen(".verdict .word", s.Verdict.Outcome)
-					look("first screen", at, faults, err)
-					faults, err = p.Overflow()
-					look("overflow", at, faults, err)
-					photograph(t, p, fmt.Sprintf("%s-%v", c.name, at))
-				}
-				faults, err := p.Walk()
-				look("keyboard", size, faults, err)
-				faults, err = p.Overflow()
-				look("overflow of what was folded", size, faults, err)
-				for _, dark := range []bool{true, false} {
-					if size == narrow && !dark {
-						break // the colours are those of the wide page; what lies on what is seen in the dark
-					}
-					at := Look{size.Width, size.Height, dark}
-					if err := p.Look(at); err != nil {
-						t.Fatal(err)
-					}
-					faults, err = p.Contrast()
-					look("contrast", at, faults, err)
-				}
-				photograph(t, p, fmt.Sprintf("%s-%v-open", c.name, size))
-				faults, err = p.Structure()
-				look("structure", size, faults, err)
-				faults, err = p.Loading()
-				look("loading", size, faults, err)
-			}
+			lookAt(t, c.name, func(size Look) (*Page, error) { return b.OpenFile(path, size) }, glance{".verdict .word", s.Verdict.Outcome})
 		})
+	}
+}
+
+// glance is a text that is seen before anybody scrolls.
+type glance struct{ selector, text string }
+
+// lookAt looks at a page in every way.
+func lookAt(t *testing.T, name string, open func(Look) (*Page, error), glances ...glance) {
+	t.Helper()
+	for _, size := range []Look{wide, narrow} {
+		p, err := open(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		look := func(what string, at Look, faults []Fault, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatalf("%s at %v: %v", what, at, err)
+			}
+			for i, f := range faults {
+				if i == 12 {
+					t.Errorf("at %v: and %d more", at, len(faults)-i)
+					break
+				}
+				t.Errorf("at %v: %v", at, f)
+			}
+		}
+		for _, dark := range []bool{true, false} {
+			at := Look{size.Width, size.Height, dark}
+			if err := p.Look(at); err != nil {
+				t.Fatal(err)
+			}
+			for _, g := range glances {
+				faults, err := p.FirstScreen(g.selector, g.text)
+				look("first screen", at, faults, err)
+			}
+			faults, err := p.Overflow()
+			look("overflow", at, faults, err)
+			photograph(t, p, fmt.Sprintf("%s-%v", name, at))
+		}
+		faults, err := p.Walk()
+		look("keyboard", size, faults, err)
+		faults, err = p.Overflow()
+		look("overflow of what was folded", size, faults, err)
+		for _, dark := range []bool{true, false} {
+			if size == narrow && !dark {
+				break // the colours are those of the wide page; what lies on what is seen in the dark
+			}
+			at := Look{size.Width, size.Height, dark}
+			if err := p.Look(at); err != nil {
+				t.Fatal(err)
+			}
+			faults, err = p.Contrast()
+			look("contrast", at, faults, err)
+		}
+		photograph(t, p, fmt.Sprintf("%s-%v-open", name, size))
+		faults, err = p.Structure()
+		look("structure", size, faults, err)
+		faults, err = p.Loading()
+		look("loading", size, faults, err)
 	}
 }
 
 // photograph keeps what is seen, screen by screen, for people to look at:
 //
-//	ASSAY_SCREENSHOTS=/tmp/shots go test ./internal/browser -run Reports
+//	ASSAY_SCREENSHOTS=/tmp/shots go test ./internal/browser -run 'Reports|Served'
 func photograph(t *testing.T, p *Page, name string) {
 	t.Helper()
 	dir := os.Getenv("ASSAY_SCREENSHOTS")

@@ -258,6 +258,23 @@ func TestNoUtilityDrawers(t *testing.T) {
 	}
 }
 
+// Programs of many names are made with lab and have its verbs, so a message says what the
+// program that runs is called: see protocol.RemedyError.
+func TestMessagesOfLabNameNoProgram(t *testing.T) {
+	verb := regexp.MustCompile(`\bassay (init|lint|power|freeze|schema|resume|compare|doctor|analyze|verify|report|serve|run [^i])`)
+	for _, f := range files(t) {
+		if f.test || f.pkg != "lab" && !strings.HasPrefix(f.pkg, "lab/") {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && verb.MatchString(lit.Value) {
+				t.Errorf("%s: %s names a program, and another may run", f.path, lit.Value)
+			}
+			return true
+		})
+	}
+}
+
 func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	docs := map[string]string{}
 	for _, f := range files(t) {

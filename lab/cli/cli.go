@@ -89,8 +89,19 @@ func (a App) Run(ctx context.Context, args []string, stdout, stderr io.Writer) (
 	if status == exitInterrupted {
 		err = errors.New("interrupted before anything was measured")
 	}
-	s.say("%s: %v", a.Name, err)
+	s.say("%s: %s", a.Name, a.advised(err))
 	return status
+}
+
+// advised is what an error says, and what to do about it in this program. A run that
+// had begun says it already.
+func (a App) advised(err error) string {
+	var remedy *protocol.RemedyError
+	var begun runError
+	if errors.As(err, &begun) || !errors.As(err, &remedy) {
+		return err.Error()
+	}
+	return err.Error() + "; " + remedy.Advice(a.Name)
 }
 
 // usageError is a fault of the command line.
@@ -183,6 +194,11 @@ Exit status: 0 go, 1 no-go, 2 usage or invalid protocol, 3 inconclusive,
 	root.AddCommand(append(verbs, s.app.Extra...)...)
 	heed(root)
 	return root
+}
+
+// example puts the program's name into the help of a verb.
+func (s *session) example(text string) string {
+	return strings.ReplaceAll(text, "PROGRAM", s.app.Name)
 }
 
 // heed makes wrong arguments, and verbs that a verb does not have, faults of the

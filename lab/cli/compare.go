@@ -63,9 +63,9 @@ long it takes and what it prints.
 
 A comparison is exploratory: nothing was fixed before the data, so it decides
 nothing and exits 3. --fail-on no-go makes that 0.`,
-		Example: `  assay compare 'gzip -6 -c corpus' 'gzip -9 -c corpus'
-  assay compare -L n=1,2,4 'old --jobs {n}' 'new --jobs {n}'
-  assay compare --rev main --rev HEAD 'go test -run - -bench Sort ./sort'`,
+		Example: s.example(`  PROGRAM compare 'gzip -6 -c corpus' 'gzip -9 -c corpus'
+  PROGRAM compare -L n=1,2,4 'old --jobs {n}' 'new --jobs {n}'
+  PROGRAM compare --rev main --rev HEAD 'go test -run - -bench Sort ./sort'`),
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cobraCmd *cobra.Command, args []string) error {
 			cmp.commands = args

@@ -21,14 +21,14 @@ by side, and how far a run under way is. The address is printed; ^C ends it.
 
 Nothing is written, and nobody else can look: the address is this machine's
 own. A folder shows a verdict only after everything in it was verified.`,
-		Example: `  assay serve
-  assay serve archive --addr 127.0.0.1:8080`,
+		Example: s.example(`  PROGRAM serve
+  PROGRAM serve archive --addr 127.0.0.1:8080`),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := runsDir
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			server, err := serve.New(dir)
+			server, err := serve.New(s.app.Name, dir)
 			if err != nil {
 				return usageError{err}
 			}

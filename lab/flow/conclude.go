@@ -14,7 +14,9 @@ import (
 	"github.com/assaylab/assay/lab/gate"
 	"github.com/assaylab/assay/lab/host"
 	"github.com/assaylab/assay/lab/ledger"
+	"github.com/assaylab/assay/lab/protocol"
 	"github.com/assaylab/assay/lab/report"
+	"github.com/assaylab/assay/lab/trial"
 )
 
 // Outcome is a run with its results and verdict.
@@ -40,11 +42,11 @@ var ErrUnfinished = errors.New("the run has not ended")
 // seals the folder.
 func Conclude(run *ledger.Run) (*Outcome, error) {
 	if !run.Ended() {
-		return nil, fmt.Errorf("%s: %w; go on with: assay resume %s", run.Dir, ErrUnfinished, run.Dir)
+		return nil, unfinished(run.Dir, "")
 	}
 	if !run.Sealed {
-		if err := os.RemoveAll(filepath.Join(run.Dir, ledger.ScratchDir)); err != nil {
-			return nil, err
+		if err := trial.RemoveAll(filepath.Join(run.Dir, ledger.ScratchDir)); err != nil {
+			return nil, fmt.Errorf("scratch folder: %w", err)
 		}
 	}
 	o := judge(run)
@@ -52,6 +54,10 @@ func Conclude(run *ledger.Run) (*Outcome, error) {
 		return nil, err
 	}
 	return o, o.writePage()
+}
+
+func unfinished(dir, aside string) error {
+	return &protocol.RemedyError{Err: fmt.Errorf("%s: %w%s", dir, ErrUnfinished, aside), What: "go on with", Verb: "resume " + dir}
 }
 
 func judge(run *ledger.Run) *Outcome {
@@ -121,7 +127,7 @@ func Analyze(dir string, early bool) (*Outcome, error) {
 		return Conclude(run)
 	}
 	if !early {
-		return nil, fmt.Errorf("%s: %w; go on with: assay resume %s (or look at it now with --early, which makes the run exploratory for ever)", dir, ErrUnfinished, dir)
+		return nil, unfinished(dir, " (--early looks at it now, and makes it exploratory for ever)")
 	}
 	w, err := ledger.Resume(dir, ToolVersion(), time.Now())
 	if err != nil {

@@ -215,8 +215,7 @@ func FreezeFile(ctx context.Context, plan *Plan) (lock *protocol.Lock, fresh boo
 	case bytes.Equal(old.Protocol, plan.Protocol.Canonical()):
 		return old, false, nil
 	default:
-		return nil, false, fmt.Errorf("%s is %w: it changed after %s was written (%s); put it back, or record the change with: assay freeze --amend \"reason\" %s",
-			plan.Path, ErrChanged, plan.LockPath(), old.Frozen.Format(time.DateOnly), plan.Path)
+		return nil, false, amendable(plan, fmt.Errorf("%s is %w: it changed after %s was written (%s)", plan.Path, ErrChanged, plan.LockPath(), old.Frozen.Format(time.DateOnly)))
 	}
 	lock, err = Freeze(ctx, plan, "")
 	if err != nil {
@@ -294,9 +293,14 @@ func stillTrue(ctx context.Context, plan *Plan, lock *protocol.Lock) error {
 		}
 	}
 	if len(errs) > 0 {
-		errs = append(errs, fmt.Errorf("put it back, or record the change with: assay freeze --amend \"reason\" %s", plan.Path))
+		return amendable(plan, errors.Join(errs...))
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// amendable is an error about something that is not what it was at the freeze.
+func amendable(plan *Plan, err error) error {
+	return &protocol.RemedyError{Err: err, What: "put it back, or record the change with", Verb: `freeze --amend "reason" ` + plan.Path}
 }
 
 func describeReceipt(old, now protocol.Receipt) string {

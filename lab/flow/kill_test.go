@@ -18,7 +18,8 @@ import (
 	"github.com/assaylab/assay/lab/ledger"
 )
 
-// childVar makes the test binary run or resume a run, to be killed meanwhile.
+// childVar makes the test binary run or resume a run, to be killed meanwhile, or
+// analyse one as an ordinary user.
 const childVar = "FLOW_TEST_CHILD"
 
 func child(spec string) int {
@@ -26,8 +27,15 @@ func child(spec string) int {
 	dir, rest, _ := strings.Cut(rest, " ")
 	scratch, file, _ := strings.Cut(rest, " ")
 	err := func() error {
-		if verb == "resume" {
+		switch verb {
+		case "resume":
 			_, err := Resume(context.Background(), dir, nil, Options{})
+			return err
+		case "analyze":
+			if err := syscall.Setuid(ordinary); err != nil {
+				return err
+			}
+			_, err := Analyze(dir, false)
 			return err
 		}
 		plan, err := ReadFile(file, nil)

@@ -319,7 +319,8 @@ func TestFreezeAndAmend(t *testing.T) {
 	}
 	b.write("exp.yaml", with("rounds: 3", "rounds: 4"))
 	b.read()
-	if _, _, err := FreezeFile(ctx, b.plan); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "--amend") {
+	var remedy *protocol.RemedyError
+	if _, _, err := FreezeFile(ctx, b.plan); !errors.Is(err, ErrChanged) || !errors.As(err, &remedy) || !strings.Contains(remedy.Advice("queues"), "queues freeze --amend") {
 		t.Errorf("changed: %v", err)
 	}
 	if slurp(t, path) != first {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assaylab/assay/lab/protocol"
 	"github.com/assaylab/assay/lab/trial"
 )
 
@@ -87,7 +88,7 @@ func fill(dir string, limit uint64) {
 	w, err := Create(dir, lock, p, machine, begin)
 	if err != nil {
 		fmt.Println("trials 0")
-		fmt.Println("error", err)
+		fmt.Println("error", advised(err))
 		return
 	}
 	for n := 0; ; n++ {
@@ -103,7 +104,7 @@ func fill(dir string, limit uint64) {
 		}
 		if err != nil {
 			fmt.Println("trials", n)
-			fmt.Println("error", strings.ReplaceAll(err.Error(), "\n", " "))
+			fmt.Println("error", strings.ReplaceAll(advised(err), "\n", " "))
 			if again := w.Append(Record{Kind: KindNote, Note: &Note{}}); again == nil {
 				fmt.Println("error: the writer went on")
 			}
@@ -111,6 +112,15 @@ func fill(dir string, limit uint64) {
 			return
 		}
 	}
+}
+
+// advised is an error as a program shows it.
+func advised(err error) string {
+	var remedy *protocol.RemedyError
+	if errors.As(err, &remedy) {
+		return err.Error() + "; " + remedy.Advice("assay")
+	}
+	return err.Error()
 }
 
 // filled checks what fill left: everything that was promised is there, and the

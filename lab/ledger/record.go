@@ -115,6 +115,10 @@ const (
 	sumEnd    = `"}`
 )
 
+// maxLine bounds one record; an observation with 1,000 values and 20 notes is
+// far below.
+const maxLine = 4 << 20
+
 func encodeLine(prev string, seq int, rec *Record) (line []byte, sum string, err error) {
 	body, err := json.Marshal(rec)
 	if err != nil {

@@ -164,7 +164,7 @@ func (r *reader) parse(text string) ast.Node {
 	}
 	switch {
 	case len(bodies) == 0:
-		r.fault(place{1, 1}, "", "the file is empty; `assay init` writes a protocol to start from")
+		r.fault(place{1, 1}, "", "the file is empty; `init` writes a protocol to start from")
 		return nil
 	case len(bodies) > 1:
 		r.fault(nodePlace(bodies[1]), "", "a second YAML document; a protocol is one")

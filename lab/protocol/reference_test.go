@@ -72,10 +72,30 @@ func reference() []byte {
 		"An outcome's `when` sees `primary.` and one of p alpha d dz diff diff_low diff_high ratio change n significant better worse\n" +
 		"meets_floor; `veto.NAME` (true: it blocks) and `veto.any`; `gate.NAME` (true: it holds) and `gate.all`; and, where the\n" +
 		"primary comparison has one cell, `effect.METRIC.` and a rule's names. Arithmetic, comparisons, `&& || !`, `abs`, `min` and\n" +
-		"`max` are all there is. A name without a value makes the condition neither true nor false: the run is then invalid.\n\n" +
-		"## Host probes\n\n`" + strings.Join(Probes, "` `") + "`\n")
+		"`max` are all there is. A name without a value makes the condition neither true nor false: the run is then invalid.\n" +
+		environment +
+		"\n## Host probes\n\n`" + strings.Join(Probes, "` `") + "`\n")
 	return []byte(b.String())
 }
+
+// environment is what lab/trial gives to commands.
+const environment = `
+## What commands find
+
+An arm and its hooks run in its dir: by default the folder of the protocol file, with rev that folder in the
+worktree. So do checks of scope trial; those of wider scopes run in the folder of the protocol file. In the environment:
+
+| variable | what it is |
+|---|---|
+| ASSAY_SCRATCH | For an arm, a folder that is empty when the trial begins; for a check of scope trial the same, as the arm left it; for one of a wider scope, the folder that has one for each arm, by its name; for setup and cleanup, ASSAY_ARM_DIR. |
+| ASSAY_OUT | A file: for an arm, JSON lines with figures, samples and checks; for a check, one object with operations, kinds, faults, message and examples. |
+| ASSAY_ARM_DIR | A folder of the arm's own, which lives as long as the run. |
+| ASSAY_PROTOCOL_DIR | The folder of the protocol file. |
+| ASSAY_ARM, ASSAY_CELL, ASSAY_ROUND, ASSAY_SLOT | Which trial it is; the slot is the arm's place in the round. |
+| ASSAY_SEED | The seed of the round, the same for all of its arms. |
+| ASSAY_PHASE | measure, warmup, setup, prepare, check or cleanup. |
+| ASSAY_FACTOR_NAME, ASSAY_SETTING_NAME | The level of each factor, the value of each setting. |
+`
 
 func (s Scope) names() []string {
 	order := []string{"ref", "treat", "diff", "diff_low", "diff_high", "ratio", "ratio_low", "ratio_high", "change", "p", "d", "dz", "n", "better", "worse"}

@@ -61,7 +61,9 @@ func TestNoFigureOfARunUnderWay(t *testing.T) {
 	}
 	s := settled(t, dir)
 	for _, target := range []string{"/", "/runs/live"} {
-		if body := shows(t, s, target, "5 of 10 rounds"); strings.Contains(body, "987") || strings.Contains(body, "INCONCLUSIVE") {
+		// The server's own mark is random and may hold these digits.
+		body := strings.ReplaceAll(shows(t, s, target, "5 of 10 rounds"), s.boot, "")
+		if strings.Contains(body, "987") || strings.Contains(body, "INCONCLUSIVE") {
 			t.Errorf("%s: %s", target, plainText(body))
 		}
 	}

@@ -152,7 +152,7 @@ func (s *Server) begin(t testing.TB) {
 // idle is a server whose reader has yet to begin.
 func idle(t testing.TB, dir string) *Server {
 	t.Helper()
-	s, err := open(dir)
+	s, err := open("assay", dir)
 	if err != nil {
 		t.Fatal(err)
 	}

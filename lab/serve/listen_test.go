@@ -47,7 +47,7 @@ func TestOnlyLoopbackIsListenedOn(t *testing.T) {
 func TestServeEndsWithItsContext(t *testing.T) {
 	dir := runs(t)
 	begin(t, filepath.Join(dir, "live"))
-	s, err := New(dir)
+	s, err := New("assay", dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func (s *Server) row(e *entry) row {
 		case !sum.Ended:
 			r.Note = "not ended; it can be resumed"
 		case !sum.Sealed:
-			r.Note = "not sealed yet; assay analyze does it"
+			r.Note = "not sealed yet; " + s.program + " analyze does it"
 		}
 	}
 	if r.Study != "" {
@@ -171,6 +171,7 @@ func stamp(t time.Time) string {
 
 // overview is what the list shows.
 type overview struct {
+	Program string
 	Name    string
 	Counts  []string
 	Studies []studyRow
@@ -192,7 +193,7 @@ type studyRow struct {
 const shownVerdicts = 12
 
 func (s *Server) overview() overview {
-	v := overview{Name: s.base, Left: s.left, Empty: len(s.order) == 0}
+	v := overview{Program: s.program, Name: s.base, Left: s.left, Empty: len(s.order) == 0}
 	n := map[state]int{}
 	for _, e := range s.order {
 		n[e.state]++
@@ -310,11 +311,11 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 			send(w, http.StatusOK, s.whole(p, "running", v))
 		case v.State == broken:
 			s.tell(w, http.StatusOK, message{
-				Title: v.Key + " is not what was recorded", Text: "This run folder does not verify, so it has no verdict and no figures here. What is wrong:",
-				List: v.Problems, Advice: "The same check on the command line:", Code: "assay verify " + quoted(filepath.Join(s.name, where)),
+				Title: v.Key + " is not what was recorded", Text: "This run folder does not verify, so it has no verdict and no figures here.",
+				List: v.Problems, Advice: "The same check on the command line:", Code: s.program + " verify " + quoted(filepath.Join(s.name, where)),
 			}, v.Key, false)
 		case v.State == unread:
-			s.tell(w, http.StatusOK, message{Title: v.Key + " cannot be shown", Text: "This run folder cannot be looked into:", List: v.Problems}, v.Key, false)
+			s.tell(w, http.StatusOK, message{Title: v.Key + " cannot be shown", Text: "This run folder cannot be looked into.", List: v.Problems}, v.Key, false)
 		case kept != nil:
 			send(w, http.StatusOK, kept)
 		case try == 0 && s.ask(r.Context(), "run "+where, func() { s.makeRun(where) }):

@@ -64,7 +64,7 @@ func TestAStudyIsATrend(t *testing.T) {
 
 func TestTwoRunsSideBySide(t *testing.T) {
 	s := serving(t, runs(t))
-	shows(t, s, "/compare?a=first&b=below%2Fthird", "Run 1 first Run 2 below/third", "Outcomes", "What differs", "the outcome differs: PROCEED, REGRESSION", "ops of new changes sign", "max/min")
+	shows(t, s, "/compare?a=first&b=below%2Fthird", "Run 1 first ✓ GO PROCEED Run 2 below/third ✕ NO-GO REGRESSION", "Outcomes", "What differs", "the outcome differs: PROCEED, REGRESSION", "ops of new changes sign", "max/min")
 	shows(t, s, "/compare?a=first&b=aborted", "figures withheld")
 	shows(t, s, "/compare?a=first&b=other", "not runs of one protocol")
 	for target, want := range map[string]int{
@@ -107,7 +107,7 @@ func TestWhatIsNoDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, nil)
 	for dir, want := range map[string]string{file: "is a file", file + "s": "there is no directory"} {
-		if s, err := New(dir); err == nil || !strings.Contains(err.Error(), want) {
+		if s, err := New("assay", dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", dir, s, err)
 		}
 	}

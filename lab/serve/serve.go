@@ -75,13 +75,14 @@ const tick = time.Second
 
 // Server shows the run folders below one directory.
 type Server struct {
-	root *os.Root
-	name string // of the directory, for people
-	base string // path that names a run that is the directory itself
-	boot string // tells this server from an earlier one on the same port
-	mux  *http.ServeMux
-	tick time.Duration
-	wait time.Duration // how long a page may take before another says that it is being made
+	root    *os.Root
+	program string // that has the verbs which pages name
+	name    string // of the directory, for people
+	base    string // path that names a run that is the directory itself
+	boot    string // tells this server from an earlier one on the same port
+	mux     *http.ServeMux
+	tick    time.Duration
+	wait    time.Duration // how long a page may take before another says that it is being made
 
 	verify func(files fs.FS, name string) (*flow.Outcome, []ledger.Problem, error) // flow.Inspect
 
@@ -132,10 +133,10 @@ type entry struct {
 	changed  uint64          // version
 }
 
-// New serves the run folders below a directory. The server reads until it is
-// closed.
-func New(dir string) (*Server, error) {
-	s, err := open(dir)
+// New serves the run folders below a directory. Pages name verbs of the program,
+// such as "assay". The server reads until it is closed.
+func New(program, dir string) (*Server, error) {
+	s, err := open(program, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func New(dir string) (*Server, error) {
 }
 
 // open is New without the reader.
-func open(dir string) (*Server, error) {
+func open(program, dir string) (*Server, error) {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no directory %s; give the one whose run folders are to be shown", dir)
@@ -168,7 +169,7 @@ func open(dir string) (*Server, error) {
 		return nil, errors.Join(err, root.Close())
 	}
 	s := &Server{
-		root: root, name: dir, base: filepath.Base(abs), boot: hex.EncodeToString(boot), mux: http.NewServeMux(), tick: tick, wait: 2 * time.Second, verify: flow.Inspect,
+		root: root, program: program, name: dir, base: filepath.Base(abs), boot: hex.EncodeToString(boot), mux: http.NewServeMux(), tick: tick, wait: 2 * time.Second, verify: flow.Inspect,
 		stopped: make(chan struct{}), poke: make(chan struct{}, 1),
 		follows: map[string]*follow{}, runs: map[string]*entry{}, pending: map[string]*job{}, shelf: newShelf(),
 	}

@@ -159,7 +159,7 @@ func (s *Server) find(path string, with func(*report.Source) error) (f finding, 
 	if f.print, wrong = look(files); wrong != "" {
 		return unable("%s", wrong), true
 	}
-	if wrong = tooMuch(files); wrong != "" {
+	if wrong = s.tooMuch(files); wrong != "" {
 		return unable("%s", wrong), true
 	}
 	outcome, problems, err := s.verify(files, s.key(path))
@@ -204,7 +204,7 @@ const (
 
 // tooMuch says why a run is not judged here, whose plan may be sound. It says
 // nothing of a lock that cannot be read: the verification does.
-func tooMuch(files folder) string {
+func (s *Server) tooMuch(files folder) string {
 	b, err := fs.ReadFile(files, ledger.LockFile)
 	if err != nil {
 		return ""
@@ -219,7 +219,7 @@ func tooMuch(files folder) string {
 		trials += (c.Rounds + c.Warmup) * len(c.Arms)
 	}
 	if len(cells)*len(p.Arms)*len(p.Metrics) > mostFigures || trials*len(p.Metrics) > mostValues {
-		return "has a plan of more figures than this server computes; assay report shows it"
+		return "has a plan of more figures than this server computes; " + s.program + " report shows it"
 	}
 	return ""
 }

@@ -197,7 +197,7 @@ func (e *Executor) Close(ctx context.Context, finished bool) error {
 				errs = append(errs, e.dropWorktree(e.arms[a.Name]))
 			}
 		}
-		errs = append(errs, removeAll(e.scratch))
+		errs = append(errs, RemoveAll(e.scratch))
 	}
 	return errors.Join(errs...)
 }

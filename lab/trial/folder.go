@@ -27,16 +27,16 @@ func emptyDir(dir string) error {
 		return fmt.Errorf("scratch folder: %w", err)
 	}
 	for _, e := range entries {
-		if err := removeAll(filepath.Join(dir, e.Name())); err != nil {
+		if err := RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 			return fmt.Errorf("scratch folder: %w", err)
 		}
 	}
 	return nil
 }
 
-// removeAll is os.RemoveAll for trees that contain folders without the right
-// to write, such as a module cache.
-func removeAll(path string) error {
+// RemoveAll is os.RemoveAll for what trials leave, which may contain folders without
+// the right to write, such as a module cache.
+func RemoveAll(path string) error {
 	err := os.RemoveAll(path)
 	if !errors.Is(err, fs.ErrPermission) {
 		return err

@@ -158,7 +158,7 @@ func (e *Executor) judgeCommand(ctx context.Context, c *protocol.Check, arm *arm
 	case 1:
 		res.Verdict = check.Fail
 		if res.Message == "" {
-			res.Message = "exit status 1"
+			res.Message = "exit status 1, and it printed nothing"
 		}
 	default:
 		return unknown("exit status %d (0 passes, 1 fails). %s", r.Exit, said)

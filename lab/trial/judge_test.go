@@ -64,7 +64,7 @@ func TestHowAJudgeEnds(t *testing.T) {
 		{`shell: "exit 0"`, check.Pass, ""},
 		{`shell: "echo fine"`, check.Pass, "fine"},
 		{`shell: "echo lost 3 of 5 >&2; exit 1"`, check.Fail, "lost 3 of 5"},
-		{`shell: "exit 1"`, check.Fail, "exit status 1"},
+		{`shell: "exit 1"`, check.Fail, "exit status 1, and it printed nothing"},
 		{`shell: "echo usage; exit 2"`, check.Unknown, "exit status 2 (0 passes, 1 fails). usage"},
 		{`shell: "no-such-judge"`, check.Unknown, "exit status 127"},
 		{`shell: "kill -9 $$"`, check.Unknown, "SIGKILL"},

@@ -93,7 +93,7 @@ func (e *Executor) clearReport() error {
 		// An arm took the folder away; the next one needs it.
 		return e.clearOut()
 	}
-	if err := removeAll(filepath.Join(e.scratch, "out", "report.jsonl")); err != nil {
+	if err := RemoveAll(filepath.Join(e.scratch, "out", "report.jsonl")); err != nil {
 		return fmt.Errorf("scratch folder: %w", err)
 	}
 	return nil

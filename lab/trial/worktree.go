@@ -31,7 +31,7 @@ func (e *Executor) worktree(s *armState, commit string) error {
 	}
 	if _, err := os.Lstat(src); err == nil {
 		_, _ = e.git("worktree", "remove", "--force", "--force", src)
-		if err := removeAll(src); err != nil {
+		if err := RemoveAll(src); err != nil {
 			return fmt.Errorf("git worktree for %s: %w", s.arm.Rev, err)
 		}
 	}

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"math"
-
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/assaylab/assay/replset/query"
@@ -197,8 +195,6 @@ func (a *args) must(names ...string) {
 		}
 	}
 }
-
-func clamp(n int64) int { return int(min(n, math.MaxInt32)) }
 
 func appendArray(b *builder, name string, docs []document) {
 	b.AppendArray(name, docArray(docs))

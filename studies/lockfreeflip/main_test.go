@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 // withDefects is the study with an arm function for each planted defect. They
 // exist in this test binary and nowhere else.
 func withDefects() *flow.Study {
-	s := Study()
+	s := New()
 	for name, d := range planted {
 		s.Arms[name] = func(ctx context.Context, t *trial.T) error { return run(ctx, t, d) }
 	}

@@ -23,8 +23,8 @@ var (
 	replicationQuick []byte
 )
 
-// Study is the study with its protocols.
-func Study() *flow.Study {
+// New is the study with its protocols.
+func New() *flow.Study {
 	return &flow.Study{
 		Name:  "lockfree-flip",
 		About: "may a durable trie under one lock be replaced by a lock-free overlay?",

@@ -147,7 +147,7 @@ func TestQuick(t *testing.T) {
 
 func read(t *testing.T, variant string) *protocol.Protocol {
 	t.Helper()
-	plan, err := flow.ReadStudy(Study(), variant)
+	plan, err := flow.ReadStudy(New(), variant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func read(t *testing.T, variant string) *protocol.Protocol {
 // the quick ones differ from theirs in size alone.
 func TestTheProtocolsSayOneThing(t *testing.T) {
 	first := read(t, "")
-	for variant := range Study().Protocols {
+	for variant := range New().Protocols {
 		p := read(t, variant)
 		if !reflect.DeepEqual(p.Metrics, first.Metrics) {
 			t.Errorf("%q has other metrics", variant)
