@@ -7,7 +7,8 @@ import (
 )
 
 // commitCAS is the way of a write under the CAS committer: an own record, an own
-// swap of the root. The stripe keeps the order per key the same in both (C4).
+// swap of the root. The stripe keeps the order per key the same in both (C4). Between the two a
+// writer may stop for any time, and the watermark with it (C5), while others go on.
 func (t *Trie) commitCAS(op *operation) {
 	stripe := &t.stripes[fnv(op.Key)%uint32(len(t.stripes))]
 	stripe.Lock()
@@ -25,9 +26,13 @@ func (t *Trie) commitCAS(op *operation) {
 		op.err = t.record([]*operation{op})
 		t.serial.Unlock()
 	}
-	if op.err != nil {
-		return
+	if op.err == nil {
+		t.swap(op)
 	}
+}
+
+// swap makes an operation that is in the log visible.
+func (t *Trie) swap(op *operation) {
 	if t.opt.MemoryBudget > 0 {
 		// What a lost swap has fetched would be counted and not reachable (B1).
 		t.apply.Lock()
@@ -36,7 +41,7 @@ func (t *Trie) commitCAS(op *operation) {
 	for {
 		old := t.version.Load()
 		e := radix.Edit{ID: t.edits.Add(1), Src: &t.edit}
-		v := &version{root: loadRef(&old.root)}
+		v := &version{root: loadRef(&old.root), edit: e.ID}
 		before := v.root
 		if op.done, op.err = perform(&e, &v.root, &op.Op); op.err != nil {
 			op.err = t.poison(damaged(op.err))

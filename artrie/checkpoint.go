@@ -12,7 +12,7 @@ import (
 	"github.com/assaylab/assay/artrie/internal/radix"
 )
 
-// Checkpoints; steps and invariants K1 to K5 are in docs/artrie.md, section 6.
+// Checkpoints; steps and invariants K1 to K8 are in docs/artrie.md, section 6.
 
 // CheckpointStats says what a checkpoint did.
 type CheckpointStats struct {
@@ -74,13 +74,21 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 		unlock = sync.OnceFunc(t.tree.RUnlock)
 		defer unlock()
 	}
-	mark := t.mark.get() // before the root (C5)
+	mark := t.mark.get()        // before the root (C5)
+	wasDirty := t.dirty.Swap(0) // before the root (B2)
+	defer func() {
+		if err != nil {
+			t.dirty.Add(wasDirty)
+		}
+	}()
 	v := t.version.Load()
 	stats.Covered = v.lsn
 	if t.opt.Committer == CAS {
 		stats.Covered = mark
 	}
-	if t.last != nil && t.last.Covered == stats.Covered && t.opt.Mode != Owned {
+	// The watermark may stand still while operations above it are swapped in: the image
+	// must have those too, for whoever waits for them to be durable, or for memory (B2).
+	if t.last != nil && t.last.Covered == stats.Covered && t.imaged == v.edit && t.opt.Mode != Owned {
 		stats.Skipped = true
 		return nil
 	}
@@ -93,7 +101,7 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 	if t.last != nil {
 		next.Gen = t.last.Gen
 	}
-	logBytes, wasDirty := t.log.Bytes(), t.dirty.Swap(0)
+	logBytes := t.log.Bytes()
 	givesUp := int64(0) // live bytes of the generation that ends
 	if stats.Full {
 		t.used.gen++
@@ -121,7 +129,6 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 	if err := t.writeImage(&p, v, nodes, &next, stats, givesUp, packed); err != nil {
 		p.Abort()
 		nodes.Rewind(before)
-		t.dirty.Add(wasDirty)
 		return err
 	}
 	p.Commit()
@@ -129,7 +136,7 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 	t.live.Add(stats.Bytes - givesUp)
 	t.nodes.Store(nodes)
 	t.nodeBytes.Store(next.End)
-	t.last, t.prev, t.used.number = &next, t.last, next.Number
+	t.last, t.prev, t.used.number, t.imaged = &next, t.last, next.Number, v.edit
 	t.logMark.Store(logBytes)
 	return nil
 }

@@ -143,7 +143,7 @@ func (t *Trie) record(ops []*operation) error {
 // applyEdit makes operations visible, in order, with one store of the root.
 func (t *Trie) applyEdit(ops []*operation, id uint64) {
 	old := t.version.Load()
-	v := &version{root: loadRef(&old.root), lsn: old.lsn, keys: old.keys}
+	v := &version{root: loadRef(&old.root), lsn: old.lsn, keys: old.keys, edit: id}
 	e := radix.Edit{ID: id, Src: &t.edit}
 	for i, op := range ops {
 		if op.done, op.err = perform(&e, &v.root, &op.Op); op.err != nil {

@@ -407,7 +407,7 @@ func TestEverySyncIsNeeded(t *testing.T) {
 // TestFaultAtEveryStep fails each operation in turn. Whatever was acknowledged,
 // before or after, must be there on the next opening; after a failed sync nothing is acknowledged.
 func TestFaultAtEveryStep(t *testing.T) {
-	faults := map[string]error{"eio": syscall.EIO, "enospc": syscall.ENOSPC, "short": crashfs.Short}
+	faults := map[string]error{"eio": syscall.EIO, "enospc": syscall.ENOSPC, "short": crashfs.Short, "late": crashfs.Late}
 	for _, a := range []arrangement{{}, {committer: CAS}, {mode: Owned, durability: Immediate}, {budget: 4 << 10}} {
 		for _, kind := range slices.Sorted(maps.Keys(faults)) {
 			t.Run(fmt.Sprintf("%v/%s", a, kind), func(t *testing.T) { faultSweep(t, a, faults[kind]) })

@@ -21,6 +21,7 @@ type version struct {
 	root radix.Ref
 	lsn  uint64 // the tree is the log up to this number; not kept by the CAS committer
 	keys int64
+	edit uint64 // that made it; 0: it is the checkpoint that was opened
 }
 
 // Trie is an open store. All methods may be called by many goroutines.
@@ -66,6 +67,7 @@ type Trie struct {
 	checkpoint sync.Mutex
 	nodes      atomic.Pointer[image.Nodes] // of the current generation; nil before the first checkpoint
 	last, prev *image.Manifest
+	imaged     uint64 // the edit of the version in last; in an owned store many versions have the same
 	slots      *image.Slots
 	used       used
 
@@ -77,10 +79,12 @@ type Trie struct {
 	faults    [64]sync.Mutex
 
 	resident atomic.Int64 // bytes of nodes in memory
-	dirty    atomic.Int64 // about how many of them are not on disk
-	live     atomic.Int64 // bytes of the node file that the tree reaches
-	logMark  atomic.Int64 // log bytes at the last checkpoint
-	count    counters
+	// dirty is about how many of them are in the current version and in none of which a
+	// checkpoint is made or was (B2).
+	dirty   atomic.Int64
+	live    atomic.Int64 // bytes of the node file that the tree reaches
+	logMark atomic.Int64 // log bytes at the last checkpoint
+	count   counters
 
 	nodeBytes atomic.Int64 // published length of the node file
 
@@ -161,6 +165,9 @@ func (t *Trie) load() error {
 	if err != nil {
 		return errors.Join(err, why)
 	}
+	if t.log.Last() > v.lsn {
+		v.edit = e.ID
+	}
 	v.lsn = t.log.Last()
 	v.keys += e.Keys
 	t.account(&e)
@@ -176,7 +183,7 @@ func perform(e *radix.Edit, root *radix.Ref, op *wal.Op) (bool, error) {
 	return e.Put(root, op.Key, op.Val, op.Type == opPut)
 }
 
-// account adds what a published edit changed.
+// account adds what an edit changed, after its version is published (B2).
 func (t *Trie) account(e *radix.Edit) {
 	t.resident.Add(e.Bytes)
 	t.live.Add(-e.Dead)

@@ -25,11 +25,14 @@ var Skip = errors.New("skip this operation")
 // io.ErrShortWrite.
 var Short = errors.New("write half")
 
+// Late, returned by Before, does the operation and reports that it failed.
+var Late = errors.New("done and reported as failed")
+
 // Faulty is any file system with a hook in front. Locks are not hooked.
 type Faulty struct {
 	fsys.FS
 	// Before sees each operation. What it returns but nil is the operation's
-	// result, except Skip and Short. It may be called from many goroutines.
+	// result, except Skip, Short and Late. It may be called from many goroutines.
 	Before func(Op) error
 }
 
@@ -39,6 +42,8 @@ func (f *Faulty) do(kind, name string, act func() error) error {
 		return act()
 	case Skip:
 		return nil
+	case Late:
+		return errors.Join(act(), Late)
 	default:
 		return err
 	}
@@ -101,6 +106,9 @@ func (f *faultyFile) WriteAt(b []byte, off int64) (int, error) {
 			err = io.ErrShortWrite
 		}
 		return n, err
+	case Late:
+		_, err := f.File.WriteAt(b, off)
+		return 0, errors.Join(err, Late)
 	default:
 		return 0, err
 	}
