@@ -10,7 +10,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	pb "go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 )
 
 // keepBytes is how much of the applied entries stays in the log, beside KeepEntries, for members that
@@ -56,19 +55,21 @@ func (l *log) setApplied(b *pebble.Batch, index, stamp uint64) error {
 // the last entry that every follower has which is not away; it is asked when it matters.
 func (l *log) compact(needed func() uint64) error {
 	weight := l.at(l.applied).weight
-	if l.applied-l.begin.index >= 2*l.keep {
-		return l.cutAt(l.applied - l.keep)
+	var index uint64
+	switch heavy := weight-l.cut.weight >= 2*keepBytes; {
+	case l.applied-l.begin.index >= 2*l.keep:
+		index = l.applied - l.keep
+	case heavy:
+		// The first entry behind which there is no more than may stay.
+		light := sort.Search(int(l.applied-l.begin.index), func(i int) bool {
+			return weight-l.at(l.begin.index+uint64(i)).weight <= keepBytes
+		})
+		if index = l.begin.index + uint64(light); weight-l.cut.weight < lagBytes {
+			index = min(index, needed())
+		}
 	}
-	if weight-l.cut.weight < 2*keepBytes {
-		return nil
-	}
-	// The first entry behind which there is no more than may stay.
-	light := sort.Search(int(l.applied-l.begin.index), func(i int) bool {
-		return weight-l.at(l.begin.index+uint64(i)).weight <= keepBytes
-	})
-	index := l.begin.index + uint64(light)
-	if weight-l.cut.weight < lagBytes {
-		index = min(index, needed())
+	if kept, any := l.frozen.keeps(); !any && weight-l.cut.weight < lagBytes {
+		index = min(index, kept)
 	}
 	if index <= l.begin.index {
 		return nil
@@ -140,24 +141,6 @@ func (r *reclaimer) run(l *log) error {
 	}
 	r.durable = durable.covered
 	return l.wal.Reclaim(durable.covered)
-}
-
-// Snapshot is raft's: the whole state as of the last applied entry. The loop
-// calls it through raft, so that the state does not move meanwhile.
-func (l *log) Snapshot() (*pb.Snapshot, error) {
-	state, err := l.snapshot()
-	if err != nil {
-		return nil, err
-	}
-	term, err := l.Term(l.applied)
-	if err != nil {
-		return nil, err
-	}
-	data := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(state)), l.stamp)
-	return &pb.Snapshot{
-		Data:     append(data, state...),
-		Metadata: &pb.SnapshotMetadata{Index: proto.Uint64(l.applied), Term: proto.Uint64(term), ConfState: &pb.ConfState{Voters: l.begin.voters}},
-	}, nil
 }
 
 func openSnapshot(data []byte) (state []byte, stamp uint64, err error) {

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -78,7 +79,8 @@ type log struct {
 	begin     begin  // as last written
 	places    []place
 	cut       place // of the last entry that is not in memory any more
-	snapshot  func() ([]byte, error)
+	freeze    func() func(context.Context) ([]byte, error)
+	frozen    frozen
 	reclaimer reclaimer
 }
 
@@ -324,6 +326,7 @@ func (l *log) mirror(m *pb.Message, number uint64) error {
 
 // close ends the log. With broken nothing is written any more.
 func (l *log) close(broken bool) error {
+	l.frozen.end()
 	l.reclaimer.group.Wait()
 	return l.wal.Close(broken)
 }

@@ -84,8 +84,9 @@ type Machine interface {
 	// e.Timestamp is the last one up to there. Start calls it for what a member
 	// had applied when it stopped.
 	Visible(e Entry)
-	// Snapshot is the whole state.
-	Snapshot() ([]byte, error)
+	// Snapshot freezes the whole state as it is. What it returns makes bytes of that, beside
+	// whatever is applied meanwhile, and is called once.
+	Snapshot() func(context.Context) ([]byte, error)
 	// Restore replaces the whole state within the batch.
 	Restore(b *pebble.Batch, snapshot []byte) error
 }
@@ -190,7 +191,7 @@ func Start(o Options) (*Node, error) {
 		return nil, err
 	}
 	n.log, n.applied, n.lastStamp = l, l.applied, l.lastStamp
-	l.snapshot = o.Machine.Snapshot
+	l.freeze = o.Machine.Snapshot
 	if err := n.begin(); err != nil {
 		return nil, errors.Join(err, l.close(true))
 	}
@@ -436,6 +437,7 @@ func (n *Node) run() (err error) {
 
 func (n *Node) tick() error {
 	n.raw.Tick()
+	n.log.frozen.look(time.Now())
 	if n.patience.over(n.raw.BasicStatus().RaftState) {
 		_ = n.raw.Campaign()
 	}

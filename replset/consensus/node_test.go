@@ -29,6 +29,8 @@ type counter struct {
 
 	mu   sync.Mutex
 	last uint64
+	hold chan struct{} // no snapshot is ready before it is closed; nil does not hold
+	made atomic.Int64  // snapshots begun
 }
 
 func stateKey(index uint64) []byte { return binary.BigEndian.AppendUint64([]byte{'s'}, index) }
@@ -45,7 +47,23 @@ func (c *counter) Apply(b *pebble.Batch, e Entry) (any, error) {
 
 func (c *counter) Visible(Entry) {}
 
-func (c *counter) Snapshot() ([]byte, error) { return json.Marshal(c.entries()) }
+func (c *counter) Snapshot() func(context.Context) ([]byte, error) {
+	c.made.Add(1)
+	state := c.entries()
+	c.mu.Lock()
+	hold := c.hold
+	c.mu.Unlock()
+	return func(ctx context.Context) ([]byte, error) {
+		if hold != nil {
+			select {
+			case <-hold:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return json.Marshal(state)
+	}
+}
 
 func (c *counter) Restore(b *pebble.Batch, s []byte) error {
 	var entries map[uint64]string

@@ -315,7 +315,7 @@ func (m *machine) Visible(e consensus.Entry) {
 	m.server.Visible(e.Timestamp)
 }
 
-func (m *machine) Snapshot() ([]byte, error) { return m.store.Snapshot() }
+func (m *machine) Snapshot() func(context.Context) ([]byte, error) { return m.store.Snapshot() }
 
 func (m *machine) Restore(b *pebble.Batch, snapshot []byte) error {
 	return m.store.Restore(b, snapshot)

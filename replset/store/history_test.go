@@ -77,7 +77,7 @@ func TestTheHistoryIsEveryEntryWithEventsInOrder(t *testing.T) {
 func TestTheHistoryIsInTheSnapshotAndSurvivesReopening(t *testing.T) {
 	s, other := open(t), open(t)
 	written(t, s, 50)
-	snapshot, err := s.Snapshot()
+	snapshot, err := s.Snapshot()(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func TestRecentVersionsAreTheNewest(t *testing.T) {
 			e = &Effects{Drop: []uint32{1}}
 		case 1:
 			apply(t, other, stamp, e)
-			state, err := other.Snapshot()
+			state, err := other.Snapshot()(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -36,10 +36,12 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -332,31 +334,49 @@ func (s *Store) StaleSessions(before uint64, most int) ([][]byte, error) {
 
 var stateKinds = []byte{documents, indexes, catalogues, sessions, history}
 
-// Snapshot is the whole state as bytes: length-prefixed keys and values.
-func (s *Store) Snapshot() ([]byte, error) {
-	snap := s.db.NewSnapshot()
-	defer snap.Close()
-	out := binary.BigEndian.AppendUint64(nil, s.visible.Load())
-	for _, kind := range stateKinds {
-		it, err := snap.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
+// Snapshot freezes the whole state as it is visible. What it returns makes bytes of it,
+// length-prefixed keys and values, and must be called once.
+func (s *Store) Snapshot() func(context.Context) ([]byte, error) {
+	snap, stamp := s.db.NewSnapshot(), s.visible.Load()
+	return func(ctx context.Context) (out []byte, err error) {
+		defer func() { err = errors.Join(err, snap.Close()) }()
+		out = binary.BigEndian.AppendUint64(nil, stamp)
+		for _, kind := range stateKinds {
+			if out, err = appendKind(ctx, out, snap, kind); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+}
+
+// appendYield is after how many keys a snapshot that is being made gives way to others.
+const appendYield = 256
+
+func appendKind(ctx context.Context, out []byte, snap *pebble.Snapshot, kind byte) ([]byte, error) {
+	it, err := snap.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	n := 0
+	for it.First(); it.Valid(); it.Next() {
+		v, err := it.ValueAndErr()
 		if err != nil {
 			return nil, err
 		}
-		for it.First(); it.Valid(); it.Next() {
-			v, err := it.ValueAndErr()
-			if err != nil {
-				return nil, errors.Join(err, it.Close())
+		out = binary.AppendUvarint(out, uint64(len(it.Key())))
+		out = append(out, it.Key()...)
+		out = binary.AppendUvarint(out, uint64(len(v)))
+		out = append(out, v...)
+		if n++; n%appendYield == 0 {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
 			}
-			out = binary.AppendUvarint(out, uint64(len(it.Key())))
-			out = append(out, it.Key()...)
-			out = binary.AppendUvarint(out, uint64(len(v)))
-			out = append(out, v...)
-		}
-		if err := it.Close(); err != nil {
-			return nil, err
+			runtime.Gosched()
 		}
 	}
-	return out, nil
+	return out, it.Error()
 }
 
 // Restore replaces the state within the batch by that of a Snapshot. Visible

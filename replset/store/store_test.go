@@ -143,7 +143,7 @@ func TestEveryTimestampCanBeReadWhilePinned(t *testing.T) {
 	}
 	compare(t, s, m, horizon)
 
-	state, err := s.Snapshot()
+	state, err := s.Snapshot()(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestARestartPromisesNoMoreThanThereIs(t *testing.T) {
 	if _, ok := s.PinAt(9); !ok {
 		t.Error("after a restart the newest state cannot be read")
 	}
-	state, err := s.Snapshot()
+	state, err := s.Snapshot()(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +394,7 @@ func TestNumbersAreNotUsedAgain(t *testing.T) {
 	col := &Collection{ID: 3, Name: "db.c", UUID: bson.Binary{Subtype: 4, Data: make([]byte, 16)}, Indexes: []IndexRecord{{ID: 7, Name: "x_1", Spec: bson.Raw(doc(1))}}}
 	apply(t, s, 1, &Effects{Put: []*Collection{col}})
 	apply(t, s, 2, &Effects{Drop: []uint32{3}, DropIndexes: []uint32{7}})
-	state, err := s.Snapshot()
+	state, err := s.Snapshot()(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
