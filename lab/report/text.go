@@ -105,6 +105,25 @@ func (p *textPage) para(lead, s string) {
 	}
 }
 
+// lines is a paragraph; of several lines, such as a table, each stays one, and what
+// does not fit is broken.
+func (p *textPage) lines(lead, s string) {
+	first, rest, table := strings.Cut(s, "\n")
+	p.para(lead, first)
+	if !table {
+		return
+	}
+	hang, room := strings.Repeat(" ", len(lead)), max(p.width-len(lead), 1)
+	put := func(r []rune) { p.b.WriteString(strings.TrimRight(hang+string(r), " ") + "\n") }
+	for l := range strings.Lines(rest) {
+		r := []rune(graphic(l))
+		for ; len(r) > room; r = r[room:] {
+			put(r[:room])
+		}
+		put(r)
+	}
+}
+
 // fact is a paragraph with a name in front.
 func (p *textPage) fact(name, s string) { p.para(fmt.Sprintf("  %-*s  ", factName, name), s) }
 

@@ -53,3 +53,12 @@ func TestRankTestShowsItsOwnEstimate(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+func TestANoteOfSeveralLinesKeepsThem(t *testing.T) {
+	p := &textPage{width: 25}
+	p.lines("  - ", "where the time goes:\nfind study   1.2  0.3\r\nfind \x1b[31mcontrol of everything 9.9\n")
+	want := "  - where the time goes:\n    find study   1.2  0.3\n    find \uFFFD[31mcontrol of\n    everything 9.9\n"
+	if got := p.b.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

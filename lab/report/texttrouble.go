@@ -61,7 +61,7 @@ func (p *textPage) remarks() {
 	}
 	p.heading("Notes")
 	for _, n := range notes {
-		p.para("  - ", n)
+		p.lines("  - ", n)
 	}
 }
 

@@ -14,9 +14,16 @@ import (
 // and marks that turn the reading direction. White space becomes one blank;
 // what cannot be seen becomes the sign for a character that cannot be shown.
 func oneLine(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
+	return graphic(strings.Join(strings.Fields(s), " "))
+}
+
+// graphic is s without what could move a terminal's cursor; the end of a line goes.
+func graphic(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) {
+		switch {
+		case r == '\n' || r == '\r':
+			return -1
+		case unicode.IsGraphic(r):
 			return r
 		}
 		return utf8.RuneError

@@ -144,12 +144,12 @@ func (c *contended) add(all []*submission, commands []traced) {
 // contendedTable sets the two arms side by side, what differs most first.
 func contendedTable(names []string, sides [2]contended) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "where a submission's time goes, %d reviewers on different studies with the\n", contendedCell.reviewers)
-	fmt.Fprintf(&b, "eligibility policy, %d batches per arm by turns; commands of one round overlap,\nso that their times add up to more\n", contendedBatches-1)
-	fmt.Fprintf(&b, "%-40s %13s  %13s %7s\n", "per submission: how many, ms", names[0], names[1], "more")
+	fmt.Fprintf(&b, "where a submission's time goes\n%d reviewers on different studies with the eligibility policy,\n", contendedCell.reviewers)
+	fmt.Fprintf(&b, "%d batches per arm by turns; commands of one round overlap, so that\ntheir times add up to more\n", contendedBatches-1)
+	fmt.Fprintf(&b, "%-38s %13s  %13s %7s\n", "per submission: how many, ms", names[0], names[1], "more")
 	per := func(d time.Duration, c contended) float64 { return ms(d) / float64(max(c.submissions, 1)) }
 	row := func(what string, n [2]float64, took [2]float64) {
-		fmt.Fprintf(&b, "%-40s %5.2f x %5.2f  %5.2f x %5.2f %+7.2f\n", what, n[0], took[0], n[1], took[1], took[1]-took[0])
+		fmt.Fprintf(&b, "%-38s %5.2f x %5.2f  %5.2f x %5.2f %+7.2f\n", what, n[0], took[0], n[1], took[1], took[1]-took[0])
 	}
 	var n, took [2]float64
 	for i, c := range sides {
