@@ -77,16 +77,15 @@ func run(ctx context.Context, w io.Writer, only string, full, render bool) error
 		return err
 	}
 	docs := filepath.Join(root, "docs")
-	rec, err := readRecord(filepath.Join(docs, recordFile))
-	if err != nil {
+	if render {
+		return note(docs, all, nil)
+	}
+	if _, err := readRecord(filepath.Join(docs, recordFile)); err != nil {
 		return err
 	}
 	// What is wrong there is better known before hours of measuring than after.
 	if _, err := readReasons(docs, all); err != nil {
 		return err
-	}
-	if render {
-		return rec.write(docs, all)
 	}
 	r, err := newRunner(root, w)
 	if err != nil {
@@ -104,15 +103,16 @@ func run(ctx context.Context, w io.Writer, only string, full, render bool) error
 			// What was cut off says nothing, and the last figure stays.
 			return fmt.Errorf("interrupted; figures up to here are in %s", filepath.Join("docs", recordFile))
 		}
+		var found []entry
 		for _, b := range barsOf(all, s) {
 			e := m.entry(b)
 			if e.blank() {
 				blank++
 			}
-			rec.put(e)
+			found = append(found, e)
 			fmt.Fprintf(w, "  %-12s %s: %s, wanted %s%s\n", b.judge(e), b.id, b.said(e), b.want, b.inUnit())
 		}
-		if err := rec.write(docs, all); err != nil {
+		if err := note(docs, all, found); err != nil {
 			return err
 		}
 	}

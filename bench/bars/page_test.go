@@ -166,6 +166,29 @@ func TestTheRecordKeepsWhatWasNotMeasured(t *testing.T) {
 	}
 }
 
+// TestTwoRunsAtOnceKeepEachOthersFigures: the one that began first ends last.
+func TestTwoRunsAtOnceKeepEachOthersFigures(t *testing.T) {
+	dir := docs(t, "# One\n")
+	if err := someRecord().write(dir, someBars()); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []entry{
+		{Bar: "one.met", Values: []float64{0.25}, Command: "go run ./second", Machine: "m"},
+		{Bar: "one.missed", Values: []float64{7}, Command: "go run ./first", Machine: "m"},
+	} {
+		if err := note(dir, someBars(), []entry{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := readRecord(filepath.Join(dir, recordFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := r.find("one.met"), r.find("one.missed"); a.Values[0] != 0.25 || b.Values[0] != 7 {
+		t.Errorf("the record has %v and %v", a.Values, b.Values)
+	}
+}
+
 func TestRecordsThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, recordFile)

@@ -134,6 +134,19 @@ func (r *record) put(e entry) {
 	r.Figures = append(slices.DeleteFunc(r.Figures, func(old entry) bool { return old.Bar == e.Bar }), e)
 }
 
+// note puts figures into the record as it is now: another run of this program may have
+// added to it while these were measured.
+func note(docs string, all []section, found []entry) error {
+	r, err := readRecord(filepath.Join(docs, recordFile))
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		r.put(e)
+	}
+	return r.write(docs, all)
+}
+
 // write replaces record and page in docs. What is no bar any more goes.
 func (r *record) write(docs string, all []section) error {
 	ordered := record{Schema: recordSchema, Figures: []entry{}}

@@ -105,9 +105,11 @@ func (n *Node) flush() {
 		return
 	}
 	now := time.Now()
-	if left := n.company.wait(now, len(n.parked)); leading && left > 0 {
-		n.flushAgain.Reset(left)
-		return
+	if leading {
+		if left := n.company.wait(now, len(n.parked)); left > 0 {
+			n.flushAgain.Reset(left)
+			return
+		}
 	}
 	var batch []parked
 	m := &pb.Message{Type: pb.MsgProp.Enum(), From: proto.Uint64(n.o.ID)}

@@ -120,7 +120,7 @@ func (r *reclaimer) begin(l *log) error {
 	}
 	r.group.Go(func() {
 		defer r.busy.Store(false)
-		if err := r.run(l); err != nil {
+		if err := caught(func() error { return r.run(l) }); err != nil {
 			err = fmt.Errorf("giving up segments of the log: %w", err)
 			r.failed.Store(&err)
 		}

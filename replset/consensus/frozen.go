@@ -65,7 +65,11 @@ func (l *log) Snapshot() (*pb.Snapshot, error) {
 	f.cancel = cancel
 	f.group.Go(func() {
 		defer cancel()
-		data, err := state(ctx)
+		var data []byte
+		err := caught(func() (err error) {
+			data, err = state(ctx)
+			return err
+		})
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,4 +133,31 @@ func TestASnapshotIsDropped(t *testing.T) {
 	if made != 3 {
 		t.Errorf("%d were made, 3 were needed", made)
 	}
+}
+
+// TestASnapshotThatPanicsEndsTheMember and not the process: pebble panics where a file of its own
+// is gone.
+func TestASnapshotThatPanicsEndsTheMember(t *testing.T) {
+	const keep = 4
+	c := newClusterOf(t, 3, keep)
+	lead := c.leader()
+	away := c.members[lead.id%3]
+	c.stop(away)
+	for i := range 3 * keep {
+		c.propose(fmt.Sprint(i))
+	}
+	lead.broken = true
+	lead.machine.mu.Lock()
+	lead.machine.fails = true
+	lead.machine.mu.Unlock()
+	c.start(away, c.ids())
+	select {
+	case <-lead.node.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the leader goes on")
+	}
+	if err := lead.node.Err(); err == nil || !strings.Contains(err.Error(), "a file is gone") {
+		t.Errorf("it ended with %v", err)
+	}
+	lead.db.Close()
 }

@@ -384,16 +384,23 @@ func (n *Node) loop() {
 // run is the loop. Neither a log that raft finds impossible nor a database that
 // cannot be written may take the process with it: raft and pebble panic then, and
 // the member stops with an error instead.
-func (n *Node) run() (err error) {
-	ticker := time.NewTicker(n.o.Tick)
-	defer ticker.Stop()
-	defer n.held.timer.Stop()
-	defer n.flushAgain.Stop()
+func (n *Node) run() error { return caught(n.turns) }
+
+// caught makes an error of a panic.
+func caught(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the member cannot go on: %v", p)
 		}
 	}()
+	return f()
+}
+
+func (n *Node) turns() error {
+	ticker := time.NewTicker(n.o.Tick)
+	defer ticker.Stop()
+	defer n.held.timer.Stop()
+	defer n.flushAgain.Stop()
 	for {
 		n.flush()
 		if err := n.turn(); errors.Is(err, ErrStopped) {
@@ -677,18 +684,3 @@ func (n *Node) release() {
 	}
 	n.waiting = kept
 }
-
-type discard struct{}
-
-func (discard) Debug(...any)              {}
-func (discard) Debugf(string, ...any)     {}
-func (discard) Error(...any)              {}
-func (discard) Errorf(string, ...any)     {}
-func (discard) Info(...any)               {}
-func (discard) Infof(string, ...any)      {}
-func (discard) Warning(...any)            {}
-func (discard) Warningf(string, ...any)   {}
-func (discard) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
-func (discard) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
-func (discard) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
-func (discard) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }

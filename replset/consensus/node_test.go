@@ -31,6 +31,8 @@ type counter struct {
 	last uint64
 	hold chan struct{} // no snapshot is ready before it is closed; nil does not hold
 	made atomic.Int64  // snapshots begun
+
+	fails bool // a snapshot panics
 }
 
 func stateKey(index uint64) []byte { return binary.BigEndian.AppendUint64([]byte{'s'}, index) }
@@ -51,9 +53,12 @@ func (c *counter) Snapshot() func(context.Context) ([]byte, error) {
 	c.made.Add(1)
 	state := c.entries()
 	c.mu.Lock()
-	hold := c.hold
+	hold, fails := c.hold, c.fails
 	c.mu.Unlock()
 	return func(ctx context.Context) ([]byte, error) {
+		if fails {
+			panic("a file is gone")
+		}
 		if hold != nil {
 			select {
 			case <-hold:

@@ -21,7 +21,12 @@ func (quiet) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
 
 func open(t *testing.T) *Store {
 	t.Helper()
-	db, err := pebble.Open("db", &pebble.Options{FS: vfs.NewMem(), Logger: quiet{}})
+	return openIn(t, vfs.NewMem())
+}
+
+func openIn(t *testing.T, fs vfs.FS) *Store {
+	t.Helper()
+	db, err := pebble.Open("db", &pebble.Options{FS: fs, Logger: quiet{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/assaylab/assay/screening"
 )
@@ -86,7 +85,7 @@ type contendedSide struct {
 func (r *run) contendedSide(ctx context.Context, a arm) (*contendedSide, error) {
 	s := &contendedSide{seen: &tracer{}, sum: contended{commands: map[string]spent{}}}
 	var err error
-	if s.client, err = mongo.Connect(options.Client().ApplyURI(r.uri).SetAppName(Name + " tracer").SetMonitor(s.seen.monitor())); err != nil {
+	if s.client, err = r.traced(s.seen); err != nil {
 		return nil, err
 	}
 	if s.f, err = r.project(ctx, a, contendedCell, &reviewers{client: s.client}); err != nil {

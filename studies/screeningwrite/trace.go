@@ -178,9 +178,14 @@ func (r *run) trace(ctx context.Context) error {
 	return r.pairs(ctx)
 }
 
+// traced is a client whose commands are noted.
+func (r *run) traced(seen *tracer) (*mongo.Client, error) {
+	return mongo.Connect(options.Client().ApplyURI(r.uri).SetAppName(Name + " tracer").SetMonitor(seen.monitor()))
+}
+
 func (r *run) traceArm(ctx context.Context, a arm) (one []traced, both []string, err error) {
 	seen := &tracer{}
-	c, err := mongo.Connect(options.Client().ApplyURI(r.uri).SetAppName(Name + " tracer").SetMonitor(seen.monitor()))
+	c, err := r.traced(seen)
 	if err != nil {
 		return nil, nil, err
 	}
