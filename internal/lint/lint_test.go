@@ -53,8 +53,8 @@ var imports = map[string][]string{
 	"replset/query/...": {"replset/query/..."},
 	"replset/wire":      {},
 	"replset/link":      {},
-	"replset/consensus": {"replset/internal/defect", "internal/wal", "internal/fsys"},
-	"replset/store":     {},
+	"replset/consensus": {"replset/internal/defect", "replset/internal/tables", "internal/wal", "internal/fsys"},
+	"replset/store":     {"replset/internal/tables"},
 	"replset/server":    {"replset/query/...", "replset/wire", "replset/consensus", "replset/store", "replset/internal/defect"},
 	"replset/member":    {"replset/consensus", "replset/link", "replset/server", "replset/store", "replset/internal/..."},
 	"replset/cli":       {"replset"},
@@ -67,6 +67,7 @@ var imports = map[string][]string{
 	"replset/internal/defect":   {},
 	"replset/internal/history":  {},
 	"replset/internal/ordered":  {},
+	"replset/internal/tables":   {"replset/internal/yielding"},
 	"replset/internal/yielding": {},
 	"authority/...":             {"authority"},
 

@@ -1,7 +1,9 @@
 package consensus
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/assaylab/assay/replset/internal/tables"
 )
 
 // keepBytes is how much of the applied entries stays in the log, beside KeepEntries, for members that
@@ -47,8 +51,11 @@ func (l *log) at(index uint64) place {
 
 func (l *log) setApplied(b *pebble.Batch, index, stamp uint64) error {
 	l.applied, l.stamp = index, stamp
-	v := binary.BigEndian.AppendUint64(nil, index)
-	return b.Set([]byte(metaApply), binary.BigEndian.AppendUint64(v, stamp), nil)
+	return b.Set([]byte(metaApply), encodeApplied(index, stamp), nil)
+}
+
+func encodeApplied(index, stamp uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, index), stamp)
 }
 
 // compact cuts the log behind what members that were away may still ask for. needed is
@@ -68,7 +75,7 @@ func (l *log) compact(needed func() uint64) error {
 			index = min(index, needed())
 		}
 	}
-	if kept, any := l.frozen.keeps(); !any && weight-l.cut.weight < lagBytes {
+	if kept, any := l.passages.keeps(); !any && weight-l.cut.weight < lagBytes {
 		index = min(index, kept)
 	}
 	if index <= l.begin.index {
@@ -143,16 +150,9 @@ func (r *reclaimer) run(l *log) error {
 	return l.wal.Reclaim(durable.covered)
 }
 
-func openSnapshot(data []byte) (state []byte, stamp uint64, err error) {
-	if len(data) < 8 {
-		return nil, 0, fmt.Errorf("a snapshot of %d bytes", len(data))
-	}
-	return data[8:], binary.BigEndian.Uint64(data), nil
-}
-
-// reset replaces the log by the snapshot whose state is in the batch, with the hard
-// state that comes with it (5). The writer must be idle. It gives up when stop is closed.
-func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, hs *pb.HardState, stamp uint64, stop <-chan struct{}) error {
+// reset replaces state and log by a snapshot, whose state is in tables, with the hard state that
+// comes with it (5). It may write one more in dir. The writer must be idle. It gives up when stop is closed.
+func (l *log) reset(state []string, dir string, s *pb.Snapshot, hs *pb.HardState, stamp uint64, stop <-chan struct{}) error {
 	meta := s.GetMetadata()
 	if hs.GetCommit() < meta.GetIndex() {
 		return fmt.Errorf("log: a snapshot up to %d came with the commit index %d", meta.GetIndex(), hs.GetCommit())
@@ -162,20 +162,36 @@ func (l *log) reset(b *pebble.Batch, s *pb.Snapshot, hs *pb.HardState, stamp uin
 	}
 	next := l.begin
 	next.index, next.term, next.covered, next.hard = meta.GetIndex(), meta.GetTerm(), l.wal.Last(), hs
-	if err := l.setApplied(b, next.index, stamp); err != nil {
+	w := tables.New(l.db, l.o.FS, l.o.FS.PathJoin(dir, "log"), []byte("m"), []byte("n"))
+	err := errors.Join(w.Set([]byte(metaApply), encodeApplied(next.index, stamp)), w.Set([]byte(metaBegin), next.encode()))
+	own, closing := w.Close()
+	if err := errors.Join(err, closing); err != nil {
 		return err
 	}
-	if err := b.Set([]byte(metaBegin), next.encode(), nil); err != nil {
-		return err
-	}
-	if err := b.Commit(pebble.NoSync); err != nil {
+	if err := l.ingest(slices.Concat(state, own)); err != nil {
 		return err
 	}
 	if err := l.flush(stop); err != nil {
 		return err
 	}
+	l.applied, l.stamp = next.index, stamp
 	l.hard, l.unsaved = hs, false
 	l.begin, l.places, l.cut = next, nil, place{number: next.covered}
 	// The mirror keeps no state, only where the log now starts.
 	return l.ApplySnapshot(&pb.Snapshot{Metadata: meta})
+}
+
+// ingest makes tables part of the database, all or none. They may not be durable then. It gives up
+// where the database cannot be written, since pebble then waits for ever.
+func (l *log) ingest(paths []string) error {
+	done := make(chan error, 1)
+	go func() {
+		done <- caught(func() error { return l.db.Ingest(context.Background(), paths) })
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-l.o.Broken:
+		return errors.New("the state cannot be written")
+	}
 }

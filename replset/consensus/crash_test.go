@@ -196,7 +196,7 @@ func TestAPowerFailureOfAllAtAnyDurableStep(t *testing.T) {
 		acked = append(acked, taken.acked...)
 		// What was sent after that moment was never sent.
 		for _, m := range c.members {
-			m.link.Close()
+			m.hangUp()
 		}
 		for i, m := range c.members {
 			c.stop(m)

@@ -1,7 +1,6 @@
 package consensus
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -79,8 +78,8 @@ type log struct {
 	begin     begin  // as last written
 	places    []place
 	cut       place // of the last entry that is not in memory any more
-	freeze    func() func(context.Context) ([]byte, error)
-	frozen    frozen
+	freeze    func() Frozen
+	passages  passages
 	reclaimer reclaimer
 }
 
@@ -112,6 +111,9 @@ func (o *Options) wal() wal.Config {
 
 // openLog reads state and log, and makes both of a new member.
 func openLog(o *Options) (*log, error) {
+	if err := o.FS.RemoveAll(o.arriving()); err != nil {
+		return nil, err
+	}
 	l := &log{MemoryStorage: raft.NewMemoryStorage(), o: o, db: o.DB, keep: o.KeepEntries, late: o.Defect == defect.AckBeforeSync}
 	if err := l.open(); err != nil {
 		return nil, fmt.Errorf("the log in %s: %w", o.Dir, err)
@@ -326,7 +328,7 @@ func (l *log) mirror(m *pb.Message, number uint64) error {
 
 // close ends the log. With broken nothing is written any more.
 func (l *log) close(broken bool) error {
-	l.frozen.end()
+	l.passages.end()
 	l.reclaimer.group.Wait()
 	return l.wal.Close(broken)
 }

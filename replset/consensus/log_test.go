@@ -189,12 +189,10 @@ func TestALogComesBack(t *testing.T) {
 				term++
 				commit, s.last = index, index
 				s.hard = &pb.HardState{Term: proto.Uint64(term), Vote: proto.Uint64(0), Commit: proto.Uint64(index)}
-				b := s.o.DB.NewBatch()
 				snap := &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: proto.Uint64(index), Term: proto.Uint64(term)}}
-				if err := s.log.reset(b, snap, s.hard, index, nil); err != nil {
+				if err := s.log.reset(nil, "data", snap, s.hard, index, nil); err != nil {
 					t.Fatal(err)
 				}
-				_ = b.Close()
 			case 7:
 				crashes++
 				left := s.fs.CrashClone(loss(r))

@@ -21,7 +21,7 @@
 // That more is committed followers are told with the next entries, or after a moment if
 // none come: a message of its own costs every member as much as the entries did.
 //
-// The loop never waits for the disk, except to take in a snapshot. It did once,
+// The loop never waits for the disk, except to make a state that has come in its own. It did once,
 // with the sync between steps 1 and 3: whoever waited for an entry then also
 // waited for the sync of the next one.
 //
@@ -44,7 +44,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -84,11 +86,12 @@ type Machine interface {
 	// e.Timestamp is the last one up to there. Start calls it for what a member
 	// had applied when it stopped.
 	Visible(e Entry)
-	// Snapshot freezes the whole state as it is. What it returns makes bytes of that, beside
-	// whatever is applied meanwhile, and is called once.
-	Snapshot() func(context.Context) ([]byte, error)
-	// Restore replaces the whole state within the batch.
-	Restore(b *pebble.Batch, snapshot []byte) error
+	// Freeze holds the whole state as it is. What it returns is read beside whatever is
+	// applied meanwhile.
+	Freeze() Frozen
+	// Arrive begins to take in another member's state, beside the one that is there, in an empty
+	// folder. It becomes this member's by Adopt, which is not called beside Apply.
+	Arrive(dir string) Arriving
 }
 
 // Options configure a member. All fields up to HeartbeatTicks must be set, but
@@ -103,8 +106,10 @@ type Options struct {
 	Broken  <-chan struct{}
 	Machine Machine
 	Send    func(to uint64, msg []byte)
-	Now     func() time.Time
-	OnRole  func(Role) // called from the loop; must not block
+	// Ask asks another member's Answer. It may be called before Start returns.
+	Ask    func(ctx context.Context, to uint64, question []byte) (answer []byte, err error)
+	Now    func() time.Time
+	OnRole func(Role) // called from the loop; must not block
 
 	Tick           time.Duration // raft's unit of time
 	ElectionTicks  int
@@ -160,7 +165,13 @@ type Node struct {
 	held      held
 	patience  patience
 
+	landed *landed // in this turn
+	broken error   // why the loop must end
+
 	flushAgain *time.Timer // wakes the loop to look at parked ones
+
+	passage atomic.Uint64 // numbers given
+	arrival arrival
 
 	mu     sync.Mutex
 	shown  Role
@@ -186,12 +197,13 @@ func Start(o Options) (*Node, error) {
 		pending: map[uint64]*Proposal{}, reads: map[uint64]*read{}, held: newHeld(), flushAgain: idleTimer(),
 		patience: newPatience(o.ElectionTicks, o.ElectionSpread),
 	}
+	n.passage.Store(rand.Uint64()) // none is given again after a restart
 	l, err := openLog(&n.o)
 	if err != nil {
 		return nil, err
 	}
 	n.log, n.applied, n.lastStamp = l, l.applied, l.lastStamp
-	l.freeze = o.Machine.Snapshot
+	l.freeze = o.Machine.Freeze
 	if err := n.begin(); err != nil {
 		return nil, errors.Join(err, l.close(true))
 	}
@@ -281,90 +293,14 @@ func (n *Node) stopped() error {
 // Receive takes in a message that another member's Send was given.
 func (n *Node) Receive(msg []byte) {
 	m := &pb.Message{}
-	if proto.Unmarshal(msg, m) != nil {
-		return
+	if proto.Unmarshal(msg, m) != nil || m.GetType() == pb.MsgSnap {
+		return // a state comes with questions
 	}
 	_ = n.post(context.Background(), func() {
 		n.patience.heard(m, n.raw.BasicStatus().HardState.GetTerm())
 		// A message that raft refuses is a lost message.
 		_ = n.raw.Step(m)
 	})
-}
-
-// Campaign makes the member stand for election now.
-func (n *Node) Campaign(ctx context.Context) error {
-	return n.post(ctx, func() { _ = n.raw.Campaign() })
-}
-
-// TakeOver makes the member lead, if it can: the leader is asked to hand over to it,
-// and where none is known it stands for election. It returns once the attempt has
-// begun.
-func (n *Node) TakeOver(ctx context.Context) error {
-	return n.post(ctx, func() {
-		switch n.role.Leader {
-		case n.o.ID:
-		case 0:
-			_ = n.raw.Campaign()
-		default:
-			// An election would be refused by members that hear from the leader.
-			n.raw.TransferLeader(n.o.ID)
-		}
-	})
-}
-
-// Usurp makes the member stand for election though it hears of a leader, and the
-// others vote though they do, as if that leader had handed over: it is for a leader
-// that was cut off, does not know it, and cannot be asked. Nothing but liveness rests
-// on members' loyalty to a leader, since reads are confirmed by a majority and not by a
-// lease. It returns once the attempt has begun.
-func (n *Node) Usurp(ctx context.Context) error {
-	return n.post(ctx, func() {
-		st := n.raw.BasicStatus()
-		_ = n.raw.Step(&pb.Message{Type: pb.MsgTimeoutNow.Enum(), To: &n.o.ID, From: &st.Lead, Term: st.HardState.Term})
-	})
-}
-
-// Transfer asks the leader, which this member must be, to hand over to another;
-// to 0 means the one whose log is furthest. It returns once the attempt has
-// begun.
-func (n *Node) Transfer(ctx context.Context, to uint64) error {
-	done := make(chan error, 1)
-	err := n.post(ctx, func() {
-		if n.role.Leader != n.o.ID {
-			done <- ErrNotLeader
-			return
-		}
-		if to == 0 {
-			to = n.furthest()
-		}
-		if to == 0 {
-			done <- errors.New("no other member can take over")
-			return
-		}
-		n.raw.TransferLeader(to)
-		done <- nil
-	})
-	if err != nil {
-		return err
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-n.done:
-		return n.stopped()
-	}
-}
-
-// furthest is the reachable follower with the longest log, 0 if there is none.
-func (n *Node) furthest() uint64 {
-	st := n.raw.Status()
-	best, match := uint64(0), uint64(0)
-	for id, pr := range st.Progress {
-		if id != n.o.ID && pr.RecentActive && pr.Match >= match {
-			best, match = id, pr.Match
-		}
-	}
-	return best
 }
 
 // loop runs until Stop, or until the member cannot go on.
@@ -375,6 +311,7 @@ func (n *Node) loop() {
 		n.show()
 	}
 	n.writer.end()
+	n.arrival.end(n)
 	if err := n.log.close(n.fail != nil); err != nil && n.fail == nil {
 		n.fail = err
 	}
@@ -444,7 +381,8 @@ func (n *Node) turns() error {
 
 func (n *Node) tick() error {
 	n.raw.Tick()
-	n.log.frozen.look(time.Now())
+	n.settlePassages()
+	n.arrival.look(n, time.Now())
 	if n.patience.over(n.raw.BasicStatus().RaftState) {
 		_ = n.raw.Campaign()
 	}
@@ -496,19 +434,22 @@ func (n *Node) turn() error {
 		}
 		n.readStates(rd.ReadStates)
 	}
-	return nil
+	if n.landed != nil {
+		n.landed.discard(n)
+		n.landed = nil
+	}
+	return n.broken
 }
 
 func (n *Node) send(m *pb.Message) {
 	if n.held.holds(m) {
 		return
 	}
-	n.transmit(m)
 	if m.GetType() == pb.MsgSnap {
-		// Whether it arrived shows in the follower's next answer; raft only has to
-		// stop waiting for a report.
-		n.raw.ReportSnapshot(m.GetTo(), raft.SnapshotFinish)
+		n.pass(m)
+		return
 	}
+	n.transmit(m)
 }
 
 // transmit may be called by the writer too.
@@ -542,6 +483,7 @@ func (n *Node) updateRole(rd raft.Ready) {
 // settle answers proposals and reads of a term that this member no longer leads.
 func (n *Node) settle() {
 	n.company.forget()
+	n.log.passages.dropAll()
 	gone := func(term uint64) bool { return n.role.Leader != n.o.ID || n.role.Term != term }
 	for id, p := range n.pending {
 		if gone(p.term) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/assaylab/assay/replset/internal/ordered"
+	"github.com/assaylab/assay/replset/internal/tables"
 	"github.com/assaylab/assay/replset/link"
 )
 
@@ -26,13 +28,16 @@ import (
 // database, as every real machine does.
 type counter struct {
 	db *pebble.DB
+	fs vfs.FS
 
-	mu   sync.Mutex
-	last uint64
-	hold chan struct{} // no snapshot is ready before it is closed; nil does not hold
-	made atomic.Int64  // snapshots begun
+	mu     sync.Mutex
+	last   uint64
+	hold   chan struct{} // no piece of a frozen state is read before it is closed; nil does not hold
+	fails  bool          // to read one panics
+	refuse bool          // to take one in fails
 
-	fails bool // a snapshot panics
+	made, open    atomic.Int64 // states frozen, and not closed
+	took, adopted atomic.Int64 // pieces, states
 }
 
 func stateKey(index uint64) []byte { return binary.BigEndian.AppendUint64([]byte{'s'}, index) }
@@ -49,41 +54,77 @@ func (c *counter) Apply(b *pebble.Batch, e Entry) (any, error) {
 
 func (c *counter) Visible(Entry) {}
 
-func (c *counter) Snapshot() func(context.Context) ([]byte, error) {
+func (c *counter) Freeze() Frozen {
 	c.made.Add(1)
-	state := c.entries()
 	c.mu.Lock()
-	hold, fails := c.hold, c.fails
-	c.mu.Unlock()
-	return func(ctx context.Context) ([]byte, error) {
-		if fails {
-			panic("a file is gone")
-		}
-		if hold != nil {
-			select {
-			case <-hold:
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		}
-		return json.Marshal(state)
-	}
+	defer c.mu.Unlock()
+	c.open.Add(1)
+	return &frozen{c: c, left: c.list(), hold: c.hold, fails: c.fails}
 }
 
-func (c *counter) Restore(b *pebble.Batch, s []byte) error {
-	var entries map[uint64]string
-	if err := json.Unmarshal(s, &entries); err != nil {
-		return err
+// frozen has a piece for each entry.
+type frozen struct {
+	c     *counter
+	left  [][2][]byte // keys and values
+	hold  chan struct{}
+	fails bool
+}
+
+func (f *frozen) Next() ([]byte, error) {
+	if f.fails {
+		panic("a file is gone")
 	}
-	if err := b.DeleteRange([]byte{'s'}, []byte{'s' + 1}, nil); err != nil {
-		return err
+	if f.hold != nil {
+		<-f.hold
 	}
-	for index, data := range entries {
-		if err := b.Set(stateKey(index), []byte(data), nil); err != nil {
-			return err
-		}
+	if len(f.left) == 0 {
+		return nil, io.EOF
 	}
+	piece, err := json.Marshal(f.left[0])
+	f.left = f.left[1:]
+	return piece, err
+}
+
+func (f *frozen) Close() error {
+	f.c.open.Add(-1)
 	return nil
+}
+
+func (c *counter) Arrive(dir string) Arriving {
+	return &arrivingState{c: c, w: tables.New(c.db, c.fs, dir+"/state", []byte{'s'}, []byte{'s' + 1})}
+}
+
+type arrivingState struct {
+	c *counter
+	w *tables.Writer
+}
+
+func (a *arrivingState) Take(piece []byte) error {
+	a.c.mu.Lock()
+	refuse := a.c.refuse
+	a.c.mu.Unlock()
+	if refuse {
+		return errors.New("no room")
+	}
+	var kv [2][]byte
+	if err := json.Unmarshal(piece, &kv); err != nil {
+		return err
+	}
+	a.c.took.Add(1)
+	return a.w.Set(kv[0], kv[1])
+}
+
+func (a *arrivingState) Tables() ([]string, error) { return a.w.Close() }
+func (a *arrivingState) Adopt() error              { a.c.adopted.Add(1); return nil }
+func (a *arrivingState) Abandon()                  { a.w.Abandon() }
+
+// list is all that is there, in order.
+func (c *counter) list() (out [][2][]byte) {
+	entries := c.entries()
+	for _, index := range slices.Sorted(maps.Keys(entries)) {
+		out = append(out, [2][]byte{stateKey(index), []byte(entries[index])})
+	}
+	return out
 }
 
 func (c *counter) entries() map[uint64]string {
@@ -115,6 +156,7 @@ type member struct {
 	broken  bool                // its disk fails, so that nothing can be closed well
 	db      *pebble.DB
 	link    *link.Node
+	talks   *link.Exchange
 	node    *Node
 	machine *counter
 	oldest  atomic.Uint64 // term; messages of earlier ones do not reach it
@@ -153,7 +195,7 @@ func newClusterOf(t *testing.T, n int, keep uint64) *cluster {
 	t.Cleanup(func() {
 		for _, m := range c.members {
 			c.stop(m)
-			m.link.Close()
+			m.hangUp()
 		}
 	})
 	return c
@@ -170,6 +212,18 @@ func (c *cluster) listen(m *member, addr string) {
 		c.t.Fatal(err)
 	}
 	m.link = l
+	m.talks = l.Exchange(func(ctx context.Context, from uint64, question []byte) []byte {
+		if n := m.running(); n != nil {
+			return n.Answer(ctx, from, question)
+		}
+		return nil
+	})
+}
+
+// hangUp ends the member's links.
+func (m *member) hangUp() {
+	m.talks.Close()
+	m.link.Close()
 }
 
 func (c *cluster) connect(m *member) {
@@ -209,9 +263,9 @@ func (c *cluster) open(m *member, ids []uint64, send func(uint64, []byte)) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	m.db, m.machine = db, &counter{db: db}
+	m.db, m.machine = db, &counter{db: db, fs: fs}
 	m.node, err = Start(Options{
-		ID: m.id, Members: ids, DB: db, FS: fs, Dir: "data/log", SegmentBytes: 8 << 10, Machine: m.machine, Send: send, Now: time.Now,
+		ID: m.id, Members: ids, DB: db, FS: fs, Dir: "data/log", SegmentBytes: 8 << 10, Machine: m.machine, Send: send, Ask: m.talks.Ask, Now: time.Now,
 		Tick: 10 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 1, KeepEntries: c.keep,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -104,7 +105,7 @@ func (w *writer) end() {
 }
 
 // persist hands a write to the writer. A snapshot replaces what the writer and apply
-// work on, so that it waits for the writer and is taken in here.
+// work on, so that it waits for the writer and is made this member's state here.
 func (n *Node) persist(m *pb.Message) error {
 	if raft.IsEmptySnap(m.GetSnapshot()) {
 		return n.write(m)
@@ -173,18 +174,19 @@ func (n *Node) deliver(msgs []*pb.Message) {
 	}
 }
 
+// restore makes a state that has come in this member's own.
 func (n *Node) restore(s *pb.Snapshot, hs *pb.HardState) error {
-	b := n.o.DB.NewBatch()
-	defer b.Close()
-	state, stamp, err := openSnapshot(s.GetData())
-	if err != nil {
-		return err
+	l := n.landed
+	n.landed = nil
+	if l == nil || l.what.GetSnapshot().GetMetadata().GetIndex() != s.GetMetadata().GetIndex() {
+		return fmt.Errorf("a snapshot up to %d came without its state", s.GetMetadata().GetIndex())
 	}
-	if err := n.o.Machine.Restore(b, state); err != nil {
-		return fmt.Errorf("restoring from a snapshot: %w", err)
+	stamp := binary.BigEndian.Uint64(s.GetData())
+	if err := l.state.Adopt(); err != nil {
+		return fmt.Errorf("taking in a snapshot: %w", err)
 	}
 	n.lastStamp = max(n.lastStamp, stamp)
-	if err := n.log.reset(b, s, hs, stamp, n.stop); err != nil {
+	if err := n.log.reset(l.tables, l.dir, s, hs, stamp, n.stop); err != nil {
 		return err
 	}
 	n.applied = s.GetMetadata().GetIndex()
@@ -192,5 +194,7 @@ func (n *Node) restore(s *pb.Snapshot, hs *pb.HardState) error {
 	n.mu.Lock()
 	n.latest = n.applied
 	n.mu.Unlock()
+	_ = n.o.FS.RemoveAll(l.dir) // is empty
+	l.taken <- true
 	return n.log.reclaimer.begin(n.log)
 }

@@ -18,8 +18,9 @@ import (
 //     message twice, and no number is used twice, also not after a restart, since the
 //     first is drawn at random.
 //   - X2 Who asks waits no longer than the other end lives. Both ends say at every
-//     beat that they are still there; who has heard nothing for silence beats gives up.
-//     What becomes of the question then is open.
+//     beat that they are still there; who has heard nothing for silence beats gives up, and so
+//     does who hears that the other end knows of no such question: it has started anew, or has
+//     answered, and the answer was lost. What becomes of the question then is open.
 //   - X3 Nobody works for somebody who no longer waits: the work's context ends when
 //     the asker has left, or has not been heard of for silence beats.
 //   - X4 Beats are counted and not time, so that a process that was stopped does not
@@ -79,6 +80,7 @@ const (
 	kindLeave             // asker: no longer here
 	kindWork              // asked: still at it
 	kindAnswer            // asked: the answer
+	kindUnknown           // asked: there is no such question here
 )
 
 const talkHeader = 1 + 8
@@ -185,6 +187,12 @@ func (x *Exchange) receive(from uint64, msg []byte) {
 			if t.hear(); kind == kindLeave {
 				t.end(errLeft)
 			}
+		} else if kind == kindWait {
+			x.tell(from, kindUnknown, number, nil)
+		}
+	case kindUnknown:
+		if t := x.asked[number]; t != nil {
+			t.end(ErrSilent)
 		}
 	case kindWork, kindAnswer:
 		if t := x.asked[number]; t != nil {

@@ -98,6 +98,22 @@ func TestWhoeverAsksDoesNotWaitForSilence(t *testing.T) {
 	}
 }
 
+// X2: a member that has started anew says so, and need not be waited for as one that is silent.
+func TestAMemberThatKnowsNoSuchQuestionSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newTable(func(context.Context, uint64, []byte) []byte { return nil })
+		defer n.close()
+		n.lose(kindAsk)
+		began := time.Now()
+		if _, err := n.a.Ask(t.Context(), 2, nil); !errors.Is(err, ErrSilent) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(began); took > 2*beat {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 // X3: the work ends when nobody waits for it, whether or not that could be said.
 func TestWorkEndsWhenNobodyWaits(t *testing.T) {
 	for what, kinds := range map[string][]byte{"it was said": nil, "it could not be said": {kindLeave, kindWait}} {

@@ -23,7 +23,7 @@ import (
 
 const (
 	queueLength = 1024    // messages per direction; beyond it they are lost
-	maxMessage  = 1 << 30 // bytes; a snapshot is the largest
+	maxMessage  = 1 << 30 // bytes; an entry of a large transaction is the largest
 	headerSize  = 5       // length, what it is
 	redialFirst = 5 * time.Millisecond
 	redialMost  = 200 * time.Millisecond

@@ -115,15 +115,17 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	}
 	m.server = server.New(m.forServer(st), c.Server)
 	m.SetFaults(c.Faults)
+	// Before the node, which asks.
+	m.exchange = m.link.Exchange(m.answer)
 	ids := make([]uint64, len(c.Peers))
 	for i, peer := range c.Peers {
 		ids[i] = uint64(i) + 1
 		m.link.Connect(ids[i], peer)
 	}
 	m.node, err = consensus.Start(consensus.Options{
-		ID: c.id(), Members: ids, Machine: &machine{store: st, server: m.server},
+		ID: c.id(), Members: ids, Machine: &machine{store: st, server: m.server, fs: fs},
 		DB: m.db, FS: fs, Dir: fs.PathJoin(c.Dir, logFolder), Broken: m.fatal.broken,
-		Send: m.link.Send, Now: time.Now, OnRole: m.onRole,
+		Send: m.link.Send, Ask: m.asker(forConsensus), Now: time.Now, OnRole: m.onRole,
 		Tick: c.Tick, ElectionTicks: c.ElectionTicks, HeartbeatTicks: c.HeartbeatTicks, ElectionSpread: c.ElectionSpread, NoSync: c.NoSync,
 		KeepEntries: c.KeepEntries, SegmentBytes: c.SegmentBytes, Defect: c.Defect,
 	})
@@ -132,7 +134,6 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 	}
 	m.group.Go(m.watch)
 	m.fatal.onFatal(func() { go m.node.Stop() })
-	m.exchange = m.link.Exchange(func(ctx context.Context, _ uint64, question []byte) []byte { return m.server.Answer(ctx, question) })
 	m.inbox.node.Store(m.node)
 	m.server.Serve(m.listener, clientTLS)
 	return m, nil
@@ -147,6 +148,32 @@ func (b *inbox) receive(_ uint64, msg []byte) {
 	if n := b.node.Load(); n != nil {
 		n.Receive(msg) // a message before the start is a lost one
 	}
+}
+
+// Whom a question is for.
+const (
+	forServer byte = iota
+	forConsensus
+)
+
+// asker asks a part of other members.
+func (m *Member) asker(whom byte) func(ctx context.Context, to uint64, question []byte) ([]byte, error) {
+	return func(ctx context.Context, to uint64, question []byte) ([]byte, error) {
+		return m.exchange.Ask(ctx, to, append([]byte{whom}, question...))
+	}
+}
+
+// answer carries out what another member asks. Nothing is no answer, to either part.
+func (m *Member) answer(ctx context.Context, from uint64, question []byte) []byte {
+	switch n := m.inbox.node.Load(); {
+	case len(question) == 0:
+		return nil
+	case question[0] == forServer:
+		return m.server.Answer(ctx, question[1:])
+	case question[0] == forConsensus && n != nil:
+		return n.Answer(ctx, from, question[1:])
+	}
+	return nil
 }
 
 func (m *Member) onRole(r consensus.Role) {
@@ -220,7 +247,7 @@ func (m *Member) forServer(st *store.Store) server.Member {
 			return translate(m.node.Replicated(ctx, i, n))
 		},
 		Ask: func(ctx context.Context, member int, question []byte) ([]byte, error) {
-			answer, err := m.exchange.Ask(ctx, uint64(member)+1, question)
+			answer, err := m.asker(forServer)(ctx, uint64(member)+1, question)
 			return answer, translate(err)
 		},
 		StepDown: m.StepDown,
@@ -300,6 +327,7 @@ func (m *Member) closeDB() error {
 type machine struct {
 	store  *store.Store
 	server *server.Server
+	fs     vfs.FS
 }
 
 func (m *machine) Apply(b *pebble.Batch, e consensus.Entry) (any, error) {
@@ -315,8 +343,6 @@ func (m *machine) Visible(e consensus.Entry) {
 	m.server.Visible(e.Timestamp)
 }
 
-func (m *machine) Snapshot() func(context.Context) ([]byte, error) { return m.store.Snapshot() }
+func (m *machine) Freeze() consensus.Frozen { return m.store.Freeze() }
 
-func (m *machine) Restore(b *pebble.Batch, snapshot []byte) error {
-	return m.store.Restore(b, snapshot)
-}
+func (m *machine) Arrive(dir string) consensus.Arriving { return m.store.Arrive(m.fs, dir) }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
@@ -77,16 +76,9 @@ func TestTheHistoryIsEveryEntryWithEventsInOrder(t *testing.T) {
 func TestTheHistoryIsInTheSnapshotAndSurvivesReopening(t *testing.T) {
 	s, other := open(t), open(t)
 	written(t, s, 50)
-	snapshot, err := s.Snapshot()(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	frozen := s.Freeze()
 	written(t, other, 5)
-	b := other.db.NewBatch()
-	if err := errors.Join(other.Restore(b, snapshot), b.Commit(pebble.NoSync)); err != nil {
-		t.Fatal(err)
-	}
-	other.Visible(50)
+	take(t, frozen, other, 50)
 	wantHistory(t, other, 1, 50)
 	again := reopen(t, other, 50)
 	wantHistory(t, again, 1, 50)

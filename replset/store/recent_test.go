@@ -58,18 +58,7 @@ func TestRecentVersionsAreTheNewest(t *testing.T) {
 			e = &Effects{Drop: []uint32{1}}
 		case 1:
 			apply(t, other, stamp, e)
-			state, err := other.Snapshot()(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			b := s.db.NewBatch()
-			if err := s.Restore(b, state); err != nil {
-				t.Fatal(err)
-			}
-			if err := b.Commit(pebble.NoSync); err != nil {
-				t.Fatal(err)
-			}
-			s.Visible(stamp)
+			move(t, other, s, stamp)
 			compare("visible", stamp)
 			continue
 		case 2, 3, 4, 5:

@@ -36,12 +36,10 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -76,11 +74,14 @@ type Store struct {
 	visible   atomic.Uint64
 	recent    recent
 
+	sweeping sync.Mutex // while a sweep commits; before mu
+
 	mu      sync.Mutex
 	pins    map[*Pin]uint64
 	trash   []old
 	horizon uint64 // what Sweep has been through
 	began   uint64 // up to where nobody noted here what was replaced
+	epoch   int    // states adopted
 	past    past
 }
 
@@ -330,114 +331,6 @@ func (s *Store) StaleSessions(before uint64, most int) ([][]byte, error) {
 		}
 	}
 	return out, it.Error()
-}
-
-var stateKinds = []byte{documents, indexes, catalogues, sessions, history}
-
-// Snapshot freezes the whole state as it is visible. What it returns makes bytes of it,
-// length-prefixed keys and values, and must be called once.
-func (s *Store) Snapshot() func(context.Context) ([]byte, error) {
-	snap, stamp := s.db.NewSnapshot(), s.visible.Load()
-	return func(ctx context.Context) (out []byte, err error) {
-		defer func() { err = errors.Join(err, snap.Close()) }()
-		out = binary.BigEndian.AppendUint64(nil, stamp)
-		for _, kind := range stateKinds {
-			if out, err = appendKind(ctx, out, snap, kind); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	}
-}
-
-// appendYield is after how many keys a snapshot that is being made gives way to others.
-const appendYield = 256
-
-func appendKind(ctx context.Context, out []byte, snap *pebble.Snapshot, kind byte) ([]byte, error) {
-	it, err := snap.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
-	if err != nil {
-		return nil, err
-	}
-	defer it.Close()
-	n := 0
-	for it.First(); it.Valid(); it.Next() {
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return nil, err
-		}
-		out = binary.AppendUvarint(out, uint64(len(it.Key())))
-		out = append(out, it.Key()...)
-		out = binary.AppendUvarint(out, uint64(len(v)))
-		out = append(out, v...)
-		if n++; n%appendYield == 0 {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			runtime.Gosched()
-		}
-	}
-	return out, it.Error()
-}
-
-// Restore replaces the state within the batch by that of a Snapshot. Visible
-// shows it.
-func (s *Store) Restore(b *pebble.Batch, snapshot []byte) error {
-	for _, kind := range stateKinds {
-		if err := b.DeleteRange([]byte{kind}, []byte{kind + 1}, nil); err != nil {
-			return err
-		}
-	}
-	if len(snapshot) < 8 {
-		return fmt.Errorf("a snapshot of %d bytes", len(snapshot))
-	}
-	stamp, rest := binary.BigEndian.Uint64(snapshot), snapshot[8:]
-	next := newCatalogue()
-	next.floor = stamp
-	var events past
-	part := func() ([]byte, error) {
-		n, w := binary.Uvarint(rest)
-		if w <= 0 || n > uint64(len(rest)-w) {
-			return nil, errors.New("a snapshot that ends in the middle")
-		}
-		p := rest[w : w+int(n)]
-		rest = rest[w+int(n):]
-		return p, nil
-	}
-	for len(rest) > 0 {
-		key, err := part()
-		if err != nil {
-			return err
-		}
-		value, err := part()
-		if err != nil {
-			return err
-		}
-		if len(key) == 0 || !bytes.Contains(stateKinds, key[:1]) {
-			return fmt.Errorf("a snapshot with the key %x", key)
-		}
-		if key[0] == catalogues {
-			if err := next.load(key, value); err != nil {
-				return err
-			}
-		}
-		if key[0] == history {
-			events.note(key, value)
-		}
-		if err := b.Set(key, value, nil); err != nil {
-			return err
-		}
-	}
-	s.next = next
-	s.recent.stageAll()
-	s.mu.Lock()
-	s.trash, s.began = nil, stamp
-	// What the other member had swept is not known; nothing older is promised.
-	s.horizon = max(s.horizon, stamp)
-	events.limit = s.past.limit
-	s.past = events
-	horizon := s.horizon
-	s.mu.Unlock()
-	return setHorizon(b, horizon)
 }
 
 // Catalogue is the collections by name and number.

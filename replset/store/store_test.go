@@ -30,6 +30,7 @@ func openIn(t *testing.T, fs vfs.FS) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	disks.Store(db, fs)
 	t.Cleanup(func() { db.Close() })
 	s, err := New(db)
 	if err != nil {
@@ -148,19 +149,8 @@ func TestEveryTimestampCanBeReadWhilePinned(t *testing.T) {
 	}
 	compare(t, s, m, horizon)
 
-	state, err := s.Snapshot()(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	other := open(t)
-	b := other.db.NewBatch()
-	if err := other.Restore(b, state); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Commit(pebble.NoSync); err != nil {
-		t.Fatal(err)
-	}
-	other.Visible(300)
+	move(t, s, other, 300)
 	compare(t, other, m, horizon)
 }
 
@@ -344,19 +334,8 @@ func TestARestartPromisesNoMoreThanThereIs(t *testing.T) {
 	if _, ok := s.PinAt(9); !ok {
 		t.Error("after a restart the newest state cannot be read")
 	}
-	state, err := s.Snapshot()(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	other := open(t)
-	b := other.db.NewBatch()
-	if err := other.Restore(b, state); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Commit(pebble.NoSync); err != nil {
-		t.Fatal(err)
-	}
-	other.Visible(9)
+	move(t, s, other, 9)
 	other = reopen(t, other, 9)
 	if _, ok := other.PinAt(8); ok {
 		t.Error("a member that was restored promises what the other may have swept")
@@ -399,19 +378,8 @@ func TestNumbersAreNotUsedAgain(t *testing.T) {
 	col := &Collection{ID: 3, Name: "db.c", UUID: bson.Binary{Subtype: 4, Data: make([]byte, 16)}, Indexes: []IndexRecord{{ID: 7, Name: "x_1", Spec: bson.Raw(doc(1))}}}
 	apply(t, s, 1, &Effects{Put: []*Collection{col}})
 	apply(t, s, 2, &Effects{Drop: []uint32{3}, DropIndexes: []uint32{7}})
-	state, err := s.Snapshot()(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	other := open(t)
-	b := other.db.NewBatch()
-	if err := other.Restore(b, state); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Commit(pebble.NoSync); err != nil {
-		t.Fatal(err)
-	}
-	other.Visible(2)
+	move(t, s, other, 2)
 	for who, s := range map[string]*Store{"this member": s, "after a restart": reopen(t, s, 2), "after a snapshot": other} {
 		if got := s.Catalogue().NextID(); got != 8 {
 			t.Errorf("%s: the next number is %d, want 8", who, got)

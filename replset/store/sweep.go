@@ -97,8 +97,10 @@ func (s *Store) Sweep(horizon uint64) (int, error) {
 	todo := s.sweepable(horizon)
 	if _, err := s.sweep(&todo); err != nil {
 		s.mu.Lock()
-		s.trash = append(todo.noted, s.trash...)
-		s.mu.Unlock()
+		defer s.mu.Unlock()
+		if s.epoch == todo.epoch {
+			s.trash = append(todo.noted, s.trash...)
+		}
 		return 0, err
 	}
 	return len(todo.noted), nil
@@ -109,6 +111,7 @@ type sweepable struct {
 	noted   []old
 	horizon uint64
 	began   uint64
+	epoch   int
 }
 
 func (s *Store) sweepable(horizon uint64) sweepable {
@@ -123,7 +126,7 @@ func (s *Store) sweepable(horizon uint64) sweepable {
 	for n < len(s.trash) && s.trash[n].stamp <= horizon {
 		n++
 	}
-	todo := sweepable{noted: s.trash[:n:n], horizon: s.horizon, began: s.began}
+	todo := sweepable{noted: s.trash[:n:n], horizon: s.horizon, began: s.began, epoch: s.epoch}
 	s.trash = s.trash[n:]
 	return todo
 }
@@ -152,16 +155,32 @@ func (s *Store) sweep(todo *sweepable) (stats pebble.IteratorStats, err error) {
 		if b.Count() < sweepKeys {
 			continue
 		}
-		if err := b.Commit(pebble.NoSync); err != nil {
+		if err := s.commitSweep(b, todo.epoch); err != nil {
 			return stats, err
 		}
 		b.Reset()
 		runtime.Gosched()
 	}
 	if !b.Empty() {
-		err = b.Commit(pebble.NoSync)
+		err = s.commitSweep(b, todo.epoch)
 	}
 	return it.Stats(), err
+}
+
+// errReplaced is returned where the state that was being swept is not there any more.
+var errReplaced = errors.New("the state was replaced")
+
+// commitSweep commits what was found in the state of an epoch, if that is in use still.
+func (s *Store) commitSweep(b *pebble.Batch, epoch int) error {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
+	s.mu.Lock()
+	now := s.epoch
+	s.mu.Unlock()
+	if now != epoch {
+		return errReplaced
+	}
+	return b.Commit(pebble.NoSync)
 }
 
 // gather brings together what was noted of each document or key, in the order of their places.
