@@ -118,7 +118,7 @@ func (ch *child) obey(ctx context.Context, o order) {
 		r := report{ID: o.ID}
 		err := ch.carryOut(ctx, o.Do, &r)
 		if err != nil {
-			r.Error, r.NotLeader = err.Error(), errors.Is(err, server.ErrNotLeader)
+			r.Error, r.NotLeader, r.TooLate = err.Error(), errors.Is(err, server.ErrNotLeader), errors.Is(err, context.DeadlineExceeded)
 		}
 		_ = ch.out.send(r)
 	})

@@ -40,6 +40,7 @@ type report struct {
 	ID        int      `json:",omitempty"`
 	Error     string   `json:",omitempty"`
 	NotLeader bool     `json:",omitempty"` // what the error is
+	TooLate   bool     `json:",omitempty"` // likewise: the time that the order had is over
 	Found     []string `json:",omitempty"` // by a check
 
 	Role   *server.Role `json:",omitempty"` // it serves clients, as this

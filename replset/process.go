@@ -330,6 +330,8 @@ func (l *life) ask(ctx context.Context, o order) (report, error) {
 			return r, errDown
 		case r.NotLeader:
 			return r, server.ErrNotLeader
+		case r.TooLate: // by the member's clock; ctx may have a moment left
+			return r, fmt.Errorf("%s: %w", r.Error, context.DeadlineExceeded)
 		case r.Error != "" && ctx.Err() != nil:
 			return r, fmt.Errorf("%s: %w", r.Error, ctx.Err())
 		case r.Error != "":

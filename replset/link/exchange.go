@@ -75,12 +75,12 @@ type served struct{ from, number uint64 }
 // Kinds of messages. Each is followed by the question's number, and by the question or
 // the answer.
 const (
-	kindAsk    = 1 + iota // asker: the question
-	kindWait              // asker: still here
-	kindLeave             // asker: no longer here
-	kindWork              // asked: still at it
-	kindAnswer            // asked: the answer
-	kindUnknown           // asked: there is no such question here
+	kindAsk     = 1 + iota // asker: the question
+	kindWait               // asker: still here
+	kindLeave              // asker: no longer here
+	kindWork               // asked: still at it
+	kindAnswer             // asked: the answer
+	kindUnknown            // asked: there is no such question here
 )
 
 const talkHeader = 1 + 8
