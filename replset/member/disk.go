@@ -30,8 +30,8 @@ import (
 // A member cannot go on when a write of its log fails, or of a table of its state: what
 // was acknowledged is on disk, and what comes next cannot be. So the limit is drawn
 // before: a member that has less than diskReserve left takes no writes (14031) and
-// answers reads; the reserve is for what is under way, for the log of the agreement
-// and for moving what is in memory to disk. When space is free again it takes writes
+// answers reads, and does not take in a state that it lacks; the reserve is for what is under way, for the
+// log of the agreement and for moving what is in memory to disk. When space is free again it takes writes
 // again. If the disk fills up nevertheless, because somebody else fills it faster than
 // the limit is looked at, or fails, the member ends its part in the set: nothing that
 // it had not synced was acknowledged by it, the others go on, and after a restart it

@@ -76,8 +76,9 @@ func alone(t *testing.T, c Config, fs vfs.FS) (*Member, *mongo.Client) {
 // disk is a file system whose room the test decides, and that can be full at once.
 type disk struct {
 	vfs.FS
-	left atomic.Uint64
-	full atomic.Bool
+	left   atomic.Uint64
+	full   atomic.Bool
+	looked atomic.Int64 // how often it was asked what is left
 }
 
 func newDisk() *disk {
@@ -93,6 +94,7 @@ func newDisk() *disk {
 }
 
 func (d *disk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	d.looked.Add(1)
 	return vfs.DiskUsage{AvailBytes: d.left.Load()}, nil
 }
 
@@ -167,6 +169,65 @@ func TestWithoutRoomWritesAreRefusedAndReadsGoOn(t *testing.T) {
 		_, err := col.InsertOne(ctx, bson.M{})
 		return err == nil
 	})
+}
+
+// A member that lacks a state and has no room for it stays behind, and costs nobody anything.
+func TestWithoutRoomNoStateIsTakenIn(t *testing.T) {
+	var configs []Config
+	hub := link.NewHub()
+	for i := range 3 {
+		c := config(t, "data")
+		c.Index, c.KeepEntries, c.Hub = i, 4, hub
+		configs = append(configs, c)
+	}
+	disks := make([]*disk, 3)
+	members := make([]*Member, 3)
+	begin := func(i int) {
+		t.Helper()
+		c := configs[i]
+		c.Hosts, c.Peers, c.Token = nil, nil, configs[0].Token
+		for _, o := range configs {
+			c.Hosts, c.Peers = append(c.Hosts, o.Hosts[0]), append(c.Peers, o.Peers[0])
+		}
+		var err error
+		members[i], err = Start(c, disks[i], func() {})
+		must(t, err)
+		t.Cleanup(func() { _ = members[i].Close() })
+	}
+	for i := range 3 {
+		disks[i] = newDisk()
+		begin(i)
+	}
+	must(t, members[0].StepUp(within(t)))
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + configs[0].Hosts[0] + "/?directConnection=true").SetTimeout(patience))
+	must(t, err)
+	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	col := client.Database("db").Collection("c")
+	insert := func(n int) {
+		t.Helper()
+		for range n {
+			_, err := col.InsertOne(within(t), bson.M{})
+			must(t, err)
+		}
+	}
+	insert(1)
+	must(t, members[2].Close())
+	insert(40)
+	disks[2].left.Store(diskReserve - 1)
+	begin(2)
+	looked := disks[2].looked.Load()
+	until(t, "states to be refused", func() bool {
+		insert(1)
+		return disks[2].looked.Load() > looked+2
+	})
+	if now := members[2].node.Applied(); now > 10 {
+		t.Errorf("without room it went on to entry %d", now)
+	}
+	if err := members[2].Err(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	disks[2].left.Store(1 << 40)
+	until(t, "it to catch up", func() bool { return members[2].node.Applied() >= members[0].node.Applied() })
 }
 
 // A disk that is full between two looks ends the member's part; what it acknowledged

@@ -123,7 +123,7 @@ func Start(c Config, fs vfs.FS, onChange func()) (_ *Member, err error) {
 		m.link.Connect(ids[i], peer)
 	}
 	m.node, err = consensus.Start(consensus.Options{
-		ID: c.id(), Members: ids, Machine: &machine{store: st, server: m.server, fs: fs},
+		ID: c.id(), Members: ids, Machine: &machine{store: st, server: m.server, fs: fs, space: m.space},
 		DB: m.db, FS: fs, Dir: fs.PathJoin(c.Dir, logFolder), Broken: m.fatal.broken,
 		Send: m.link.Send, Ask: m.asker(forConsensus), Now: time.Now, OnRole: m.onRole,
 		Tick: c.Tick, ElectionTicks: c.ElectionTicks, HeartbeatTicks: c.HeartbeatTicks, ElectionSpread: c.ElectionSpread, NoSync: c.NoSync,
@@ -328,6 +328,7 @@ type machine struct {
 	store  *store.Store
 	server *server.Server
 	fs     vfs.FS
+	space  *space
 }
 
 func (m *machine) Apply(b *pebble.Batch, e consensus.Entry) (any, error) {
@@ -345,4 +346,19 @@ func (m *machine) Visible(e consensus.Entry) {
 
 func (m *machine) Freeze() consensus.Frozen { return m.store.Freeze() }
 
-func (m *machine) Arrive(dir string) consensus.Arriving { return m.store.Arrive(m.fs, dir) }
+func (m *machine) Arrive(dir string) consensus.Arriving {
+	return arriving{m.store.Arrive(m.fs, dir), m.space}
+}
+
+// arriving takes nothing in that the disk has no room for: not what is kept for the log above all.
+type arriving struct {
+	*store.Arriving
+	space *space
+}
+
+func (a arriving) Take(piece []byte) error {
+	if err := a.space.room(len(piece)); err != nil {
+		return err
+	}
+	return a.Arriving.Take(piece)
+}
