@@ -104,7 +104,7 @@ func mdTrouble(p *markdownPage, s *Source) {
 	}
 	rows = nil
 	for _, n := range remarksOf(s) {
-		rows = append(rows, "- "+prose(n)+"\n")
+		rows = append(rows, newRemark(n).markdown())
 	}
 	if len(rows) > 0 {
 		p.add(titled("Notes", "", rows))

@@ -64,33 +64,3 @@ func (p *textPage) remarks() {
 		p.lines("  - ", n)
 	}
 }
-
-// remarksOf is what a reader must know to judge the figures.
-func remarksOf(s *Source) []string {
-	var notes []string
-	for _, n := range s.Verdict.Notes {
-		// The host's own part has said those.
-		if !strings.HasPrefix(n, "host: ") {
-			notes = append(notes, n)
-		}
-	}
-	for _, a := range s.Run.Protocol.Asymmetries {
-		notes = append(notes, "the arms differ: "+a)
-	}
-	for _, d := range s.Run.Lock.Deviations {
-		notes = append(notes, fmt.Sprintf("deviation, version %d: %s (changed: %s)", d.Version, d.Reason, strings.Join(d.Changed, ", ")))
-	}
-	resumed := 0
-	for _, rec := range s.Run.Records {
-		switch {
-		case rec.Note != nil:
-			notes = append(notes, "during the run: "+rec.Note.Text)
-		case rec.Resume != nil:
-			resumed++
-		}
-	}
-	if resumed > 0 {
-		notes = append(notes, fmt.Sprintf("the run was stopped and resumed %d time(s)", resumed))
-	}
-	return notes
-}
