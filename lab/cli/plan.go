@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -14,8 +15,14 @@ import (
 	"github.com/assaylab/assay/lab/protocol"
 )
 
+// template is what init writes; in its comments PROGRAM stands for the program that runs.
+//
 //go:embed template.yaml
 var template []byte
+
+func (s *session) template() []byte {
+	return bytes.ReplaceAll(template, []byte("PROGRAM"), []byte(s.app.Name))
+}
 
 func (s *session) initVerb() *cobra.Command {
 	return &cobra.Command{
@@ -26,13 +33,13 @@ as it is.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := first(args)
 			if path == "" || path == "-" {
-				_, err := s.out.Write(template)
+				_, err := s.out.Write(s.template())
 				return err
 			}
 			if _, err := os.Stat(path); err == nil {
 				return usage("%s exists; nothing was written", path)
 			}
-			if err := s.write(path, func(w io.Writer) error { _, err := w.Write(template); return err }); err != nil {
+			if err := s.write(path, func(w io.Writer) error { _, err := w.Write(s.template()); return err }); err != nil {
 				return err
 			}
 			s.say("wrote %s. Edit it, then:\n  %s lint %s\n  %s run %s", path, s.app.Name, path, s.app.Name, path)
