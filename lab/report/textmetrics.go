@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/assaylab/assay/lab/analysis"
 	"github.com/assaylab/assay/lab/protocol"
@@ -17,32 +16,58 @@ func (p *textPage) metrics(cell *analysis.Cell) {
 	}
 	p.heading("%s", title)
 	figs := p.figures(cell)
-	many := len(p.Run.Protocol.Arms) > 2
+	if len(p.Run.Protocol.Arms) > 2 {
+		p.table(p.ofArms(figs))
+	} else {
+		p.table(p.ofTwo(figs))
+	}
+	p.gaps(figs)
+}
+
+// ofTwo has a line for each metric.
+func (p *textPage) ofTwo(figs []figure) *textTable {
 	arm := "arm"
-	if !many && len(figs) > 0 {
+	if len(figs) > 0 {
 		arm = clipped(figs[0].arm.Name, 14)
 	}
 	t := &textTable{
 		head:  []string{"metric", clipped(p.Run.Protocol.Reference(), 14), arm, "", "change", "interval", "p"},
 		right: []bool{false, true, true, false, true, true, true}, names: []bool{true, false, false, false, false, false, false}, grouped: true,
 	}
-	if many {
-		t.head[2] = ""
-		t.head, t.right, t.names = slices.Insert(t.head, 2, "arm"), slices.Insert(t.right, 2, false), slices.Insert(t.names, 2, true)
-	}
 	for i := range figs {
 		f := &figs[i]
 		// One unit for both, so that they can be compared at a glance.
 		ref, treat := middle(f.metric, f.ref), middle(f.metric, f.treat)
 		factor, unit := scale(f.metric.Unit, ref, treat)
-		row := []string{metricLabel(f.metric), num(ref * factor), num(treat * factor), unit, f.change(), f.changeInterval(), f.pText()}
-		if many {
-			row = slices.Insert(row, 2, oneLine(f.arm.Name))
-		}
-		t.add(row...)
+		t.add(metricLabel(f.metric), num(ref*factor), num(treat*factor), unit, f.change(), f.changeInterval(), f.pText())
 	}
-	p.table(t)
-	p.gaps(figs)
+	return t
+}
+
+// ofArms has a line for each arm, the reference first, so that there is room for their names.
+func (p *textPage) ofArms(figs []figure) *textTable {
+	t := &textTable{
+		head:  []string{"metric", "arm", "", "", "change", "interval", "p"},
+		right: []bool{false, false, true, false, true, true, true}, names: []bool{true, true, false, false, false, false, false}, grouped: true,
+	}
+	for len(figs) > 0 {
+		m, n := figs[0].metric, 1
+		for n < len(figs) && figs[n].metric == m {
+			n++
+		}
+		values := []float64{middle(m, figs[0].ref)}
+		for i := range figs[:n] {
+			values = append(values, middle(m, figs[i].treat))
+		}
+		factor, unit := scale(m.Unit, values...)
+		t.add(metricLabel(m), oneLine(p.Run.Protocol.Reference()), num(values[0]*factor), unit, "reference", "", "")
+		for i := range figs[:n] {
+			f := &figs[i]
+			t.add(metricLabel(m), oneLine(f.arm.Name), num(values[i+1]*factor), unit, f.change(), f.changeInterval(), f.pText())
+		}
+		figs = figs[n:]
+	}
+	return t
 }
 
 // legend says what the tables leave out.
