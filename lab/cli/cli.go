@@ -67,7 +67,7 @@ func (a App) Main() int {
 
 // Run executes one command line and returns the exit status.
 func (a App) Run(ctx context.Context, args []string, stdout, stderr io.Writer) (status int) {
-	s := &session{app: a, out: stdout, err: stderr}
+	s := &session{app: a, out: stdout, err: stderr, running: slices.Contains(args, "run")}
 	root := s.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -152,6 +152,8 @@ type session struct {
 	status int
 	quiet  bool
 	color  string
+
+	running bool // the command line may be about the verb run
 }
 
 func (s *session) say(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }

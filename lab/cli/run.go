@@ -95,7 +95,9 @@ function leaves CPU, mutex and block profiles.`,
 	c.Flags().BoolVar(&quick, "quick", false, "the shortest run that tries everything (exploratory)")
 	c.Flags().BoolVar(&profiles, "profile", false, "one round with profiles of each Go function (exploratory)")
 	c.Flags().StringArray("set", nil, "give a setting of the protocol a value, as `name=value` (repeat for more)")
-	s.settingFlags(c)
+	if s.running {
+		s.settingFlags(c)
+	}
 	return c
 }
 
@@ -124,7 +126,7 @@ func once(n *flow.Narrowing) {
 	}
 }
 
-// settingFlags makes a flag of every setting of every study.
+// settingFlags makes a flag of every setting of every study. It reads all their protocols for that.
 func (s *session) settingFlags(c *cobra.Command) {
 	for _, st := range s.app.Studies {
 		for _, variant := range slices.Sorted(maps.Keys(st.Protocols)) {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/assaylab/assay/lab/analysis"
@@ -99,21 +98,12 @@ func (o *Outcome) forgedPage() bool {
 	if err != nil {
 		return false
 	}
-	if sum, err := ownSHA256(); err != nil || sum != env.ToolSHA256 {
+	if sum, err := host.ToolSHA256(); err != nil || sum != env.ToolSHA256 {
 		return false
 	}
 	page, err := o.page()
 	return err == nil && !bytes.Equal(got, page)
 }
-
-// ownSHA256 is the hash of the program that runs.
-var ownSHA256 = sync.OnceValues(func() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	return host.FileSHA256(self)
-})
 
 // Analyze judges a run folder again from disk. early allows a run that has not
 // ended: the run is then marked exploratory in its ledger, for ever, because

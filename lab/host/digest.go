@@ -31,8 +31,11 @@ func FileSHA256(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// toolSHA256 reads the running image rather than its path: the file may have
-// been rebuilt since the process started.
+// ToolSHA256 is the SHA-256 of the running program, which is read once. It reads the running image
+// rather than its path: the file may have been rebuilt since the process started. A large program takes some
+// tens of milliseconds; who needs it later may have it called beside what comes before.
+func ToolSHA256() (string, error) { return toolSHA256() }
+
 var toolSHA256 = sync.OnceValues(func() (string, error) {
 	if h, err := FileSHA256("/proc/self/exe"); err == nil {
 		return h, nil

@@ -132,7 +132,7 @@ func (m Machine) Provenance(dir, scratch string) Provenance {
 		p.ToolVersion, p.ToolBuild = info.Main.Version, settings(info)
 	}
 	number("tool_version", p.ToolVersion != "")
-	hash, _ := toolSHA256()
+	hash, _ := ToolSHA256()
 	text("tool_sha256", &p.ToolSHA256, hash)
 	p.Git = Git(dir)
 	number("git", p.Git.State == OK)
