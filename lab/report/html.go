@@ -77,7 +77,7 @@ type htmlPage struct {
 	Cells    *pageCells
 	Trials   *pageTrials
 	Profiles []pageProfile
-	Notes    []remark
+	Notes    *pageNotes
 	Host     *pageHost
 	Origin   *pageOrigin
 }
@@ -89,7 +89,7 @@ func newPage(s *Source) *htmlPage {
 	v := &htmlPage{
 		Style: Style(), Title: s.Results.Name + ": " + classWord(s.Verdict.Class),
 		Head: newPageHead(s, names), Short: newPageShort(s, names), Checks: newPageChecks(s), Trace: newPageTrace(s), Trials: newPageTrials(s, names), Profiles: newPageProfiles(s, names),
-		Notes: newRemarks(runRemarks(s)),
+		Notes: newPageNotes(runRemarks(s)),
 		Host:  newPageHost(s, room), Origin: newPageOrigin(s),
 	}
 	if v.Withheld = withheld(s); len(v.Withheld) == 0 {
@@ -120,7 +120,7 @@ func (v *htmlPage) contents() []pageLink {
 	add(v.Cells != nil, "cells", "Cells")
 	add(true, "trials", "Trials")
 	add(len(v.Profiles) > 0, "profiles", "Profiles")
-	add(len(v.Notes) > 0, "notes", "Notes")
+	add(v.Notes != nil, "notes", "Notes")
 	add(true, "host", "Host")
 	add(true, "provenance", "Provenance")
 	return all

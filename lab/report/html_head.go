@@ -75,8 +75,7 @@ type pageNotice struct {
 }
 
 func newPageNotice(title string, items []string) pageNotice {
-	const few = 3
-	return pageNotice{title, items, len(items) > few, len(items)}
+	return pageNotice{title, items, len(items) > noteFew, len(items)}
 }
 
 func protocolVersion(n int) string {

@@ -102,11 +102,10 @@ func mdTrouble(p *markdownPage, s *Source) {
 	if len(rows) > 0 {
 		p.add(titled("Host", "", rows))
 	}
-	rows = nil
-	for _, n := range remarksOf(s) {
-		rows = append(rows, newRemark(n).markdown())
-	}
-	if len(rows) > 0 {
+	switch rows := mdNotes(remarksOf(s)); {
+	case len(rows) > noteFew:
+		p.add(folded("Notes", "", rows))
+	case len(rows) > 0:
 		p.add(titled("Notes", "", rows))
 	}
 }

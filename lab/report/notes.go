@@ -17,6 +17,13 @@ const (
 	noteWidth = 400
 )
 
+// noteFew are as many as stand open; more of them are folded.
+const noteFew = 3
+
+// mdNoteBytes is the room of all notes in Markdown. They stand ahead of the rules
+// and of the decision, and a page that is full has neither.
+const mdNoteBytes = 16_000
+
 func newRemark(note string) remark {
 	first, rest, _ := strings.Cut(note, "\n")
 	r := remark{Text: strings.TrimSuffix(first, "\r")}
@@ -30,6 +37,20 @@ func newRemark(note string) remark {
 	}
 	r.Table = strings.Join(lines, "\n")
 	return r
+}
+
+// pageNotes are the notes of a page.
+type pageNotes struct {
+	Count  int // of all; the list may be cut
+	Folded bool
+	List   []remark
+}
+
+func newPageNotes(notes []string) *pageNotes {
+	if len(notes) == 0 {
+		return nil
+	}
+	return &pageNotes{len(notes), len(notes) > noteFew, newRemarks(notes)}
 }
 
 // newRemarks are the notes of a list, the first of them where there are many.
@@ -53,6 +74,26 @@ func (r remark) markdown() string {
 		return item
 	}
 	return item + "\n  <pre>" + strings.ReplaceAll(mdEntities.Replace(r.Table), "\n", "\n  ") + "</pre>\n"
+}
+
+// mdNotes are the items of a list that does not fill the page. A note that has no
+// room for its lines is left with the first.
+func mdNotes(notes []string) []string {
+	var rows []string
+	room := mdNoteBytes
+	for i, n := range notes {
+		r := newRemark(n)
+		item := r.markdown()
+		if len(item) > room && r.Table != "" {
+			r.Table = ""
+			item = strings.TrimSuffix(r.markdown(), "\n") + " … the ledger has the rest\n"
+		}
+		if room -= len(item); room < 0 {
+			return append(rows, fmt.Sprintf("- and %d more, which the ledger has\n", len(notes)-i))
+		}
+		rows = append(rows, item)
+	}
+	return rows
 }
 
 // remarksOf is what a reader must know to judge the figures.

@@ -53,3 +53,42 @@ func TestNotesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestManyNotesAreFolded, and those that stand open are few.
+func TestManyNotesAreFolded(t *testing.T) {
+	for _, n := range []int{1, 50} {
+		s := makeRun(t, writePath, made{trial: writePathTrial(0.82)})
+		s.Run.Records = slices.Clone(s.Run.Records)
+		for range n {
+			s.Run.Records = append(s.Run.Records, ledger.Record{Note: &ledger.Note{Text: "a note"}})
+		}
+		many := n > 3
+		if got := strings.Contains(string(page(t, HTML, s)), " notes</summary>\n<ul class=\"notes\">"); got != many {
+			t.Errorf("%d notes: folded on the page is %v", n, got)
+		}
+		if got := strings.Contains(string(page(t, Markdown, s)), "<summary>Notes</summary>"); got != many {
+			t.Errorf("%d notes: folded in Markdown is %v", n, got)
+		}
+	}
+}
+
+// TestLargeNotesLeaveMarkdownItsDecision: they stand ahead of it, and what does
+// not fit takes along all that comes after.
+func TestLargeNotesLeaveMarkdownItsDecision(t *testing.T) {
+	for _, note := range []string{"head\n" + strings.Repeat(strings.Repeat("|", noteWidth)+"\n", noteLines), strings.Repeat("|", 10*noteWidth)} {
+		s := makeRun(t, writePath, made{trial: writePathTrial(0.82)})
+		s.Run.Records = slices.Clone(s.Run.Records)
+		for range 500 {
+			s.Run.Records = append(s.Run.Records, ledger.Record{Note: &ledger.Note{Text: note}})
+		}
+		md := string(page(t, Markdown, s))
+		for _, want := range []string{"Vetoes and gates", "How it was decided", "the ledger has", "more, which the ledger has"} {
+			if !strings.Contains(md, want) {
+				t.Errorf("Markdown has no %q", want)
+			}
+		}
+		if strings.Contains(md, "**Left out**") {
+			t.Error("notes pushed something out")
+		}
+	}
+}
