@@ -7,8 +7,9 @@ import (
 
 // A block in memory is the encoding of a subtree as it lies on disk: pointer-free,
 // half as large as the nodes would be, and made by one copy. It has no references.
-// Lookups search it; edits make nodes of it, for themselves (Edit.unfold); eviction
-// and fault-in swap it with its stub like a node.
+// Lookups search it; a put makes another block (Edit.putBlock), and what a block cannot
+// take in, or a delete, makes nodes of it (Edit.unfold); eviction and fault-in swap it
+// with its stub like a node.
 //
 //	block  kind, 3 unused, length of the payload 4, state 8, payload
 const blockInMemory = 16

@@ -157,7 +157,7 @@ func (p *Packer) inner(b []byte, h *head, keep bool) ([]byte, error) {
 		}
 	}
 	b = append(b, byte(h.n-1))
-	p.sink |= p.look(h)
+	p.look(h)
 	var err error
 	h.each(func(c byte, s *Ref) bool {
 		b = append(b, c)
@@ -170,25 +170,24 @@ func (p *Packer) inner(b []byte, h *head, keep bool) ([]byte, error) {
 	return p.cut(b, start, p.pieces[first:])
 }
 
-// look glances at the children of h, and at theirs where there are few: those are
-// leaves as often as not.
-func (p *Packer) look(h *head) (sink uint8) {
+// look glances at the children of h, and at those of small nodes among them: most
+// inner nodes are small, and have leaves below them.
+func (p *Packer) look(h *head) {
 	if h.kind > kind16 {
-		return 0
+		return
 	}
 	_, ch := h.array()
-	sink = glance(ch[:h.n])
+	p.sink |= glance(ch[:h.n])
 	for i := range ch[:h.n] {
 		n := atomic.LoadPointer(&ch[i])
-		if kindOf(n) != kind4 || p.settled(load(&(*head)(n).state)) {
+		if kindOf(n) != kind4 || p.settled(load(stateOf(n))) {
 			continue
 		}
-		c := (*node4)(n)
-		for j := range c.ch[:c.n] {
-			sink |= kindOf(atomic.LoadPointer(&c.ch[j]))
+		small := (*node4)(n)
+		for j := range small.ch[:small.n] {
+			p.sink |= kindOf(atomic.LoadPointer(&small.ch[j]))
 		}
 	}
-	return sink
 }
 
 // cut turns pieces of the node that begins at start into blocks: those that must
