@@ -40,7 +40,7 @@ func (e *Edit) putBlock(p Ref, key string, val []byte, replace bool) (q Ref, how
 }
 
 // spliceKey is the splice that sets key to val in the payload b; its bytes go to w. ok is
-// false where a chain begins, ends or changes, and for a leaf that is too large for a block.
+// false where a chain begins or what is below its link changes, and for a large leaf.
 func spliceKey(w, b []byte, key string, val []byte, replace bool) (s splice, how outcome, ok bool) {
 	if leafHead+len(key)+len(val) > maxLeaf {
 		return s, same, false
