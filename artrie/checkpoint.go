@@ -24,11 +24,6 @@ type CheckpointStats struct {
 	Elapsed time.Duration
 }
 
-// wholeBlock is the subtree that a store with a memory budget writes as one block, in
-// bytes: it then faults once where it would fault for the parts, at the price of larger
-// checkpoints.
-const wholeBlock = 768
-
 // minCompact is the node file below which its dead bytes are not worth a
 // compaction, in bytes.
 const minCompact = 1 << 20
@@ -113,7 +108,7 @@ func (t *Trie) publish(stats *CheckpointStats) (err error) {
 	before := nodes.Size()
 	p := radix.Packer{Gen: next.Gen, All: stats.Full, Owner: nodes.Owner(), Src: &t.src, Write: nodes.Write}
 	if t.opt.MemoryBudget > 0 {
-		p.Whole = wholeBlock
+		p.Whole = radix.WholeBlock
 	}
 	packed := func() {}
 	if t.opt.ImageInMemory {

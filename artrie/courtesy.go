@@ -21,6 +21,9 @@ const (
 	// giveWayEvery is how many reads a reader does on average before it gives way.
 	giveWayEvery = 64
 	rest         = 50 * time.Microsecond
+	// yieldEvery is how many fetches a reader does on average before it yields. A fetch
+	// takes the time of ten reads; to rest as often would cost most of the reads.
+	yieldEvery = 4
 	// restSyncs is for how long scarcity that was seen once counts. While readers rest
 	// there is none to see.
 	restSyncs = 256
@@ -50,4 +53,12 @@ func (c *courtesy) giveWay() {
 		return
 	}
 	runtime.Gosched()
+}
+
+// fetched is called after a fetch while a write is on its way, by readers and by writers
+// that are not in a batch yet.
+func (c *courtesy) fetched() {
+	if rand.Uint32()%yieldEvery == 0 {
+		runtime.Gosched()
+	}
 }

@@ -65,6 +65,15 @@ func (t *Trie) faultCounted(slot *radix.Ref, stub radix.Ref, key string) (radix.
 	return n, nil
 }
 
+// faultCourteous is faultCounted, after which a write that is on its way may come first.
+func (t *Trie) faultCourteous(slot *radix.Ref, stub radix.Ref, key string) (radix.Ref, error) {
+	n, err := t.faultCounted(slot, stub, key)
+	if t.waiting.Load() != 0 {
+		t.courtesy.fetched()
+	}
+	return n, err
+}
+
 // flight is the lock under which a stub's block is read (E3).
 func (t *Trie) flight(stub radix.Ref) *sync.Mutex {
 	w, _, _ := radix.Stub(stub)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -135,10 +136,10 @@ func TestARefusedCheckpointLeavesTheCounts(t *testing.T) {
 		for _, at := range []string{"write nodes-", "open " + image.SlotsName} {
 			t.Run(fmt.Sprint(a, " ", filepath.Base(at)), func(t *testing.T) {
 				fs := crashfs.New()
-				full := false
+				var full atomic.Bool // the log prepares segments beside the test
 				kind, file, _ := strings.Cut(at, " ")
 				s := open(t, &crashfs.Faulty{FS: fs, Before: func(op crashfs.Op) error {
-					if full && op.Kind == kind && strings.Contains(op.Name, file) {
+					if full.Load() && op.Kind == kind && strings.Contains(op.Name, file) {
 						return syscall.ENOSPC
 					}
 					return nil
@@ -153,18 +154,19 @@ func TestARefusedCheckpointLeavesTheCounts(t *testing.T) {
 				}
 				for round := range 6 {
 					change(round)
-					full = round%2 == 1
-					if _, err := s.Checkpoint(); (err != nil) != full || full && !errors.Is(err, syscall.ENOSPC) {
+					refuse := round%2 == 1
+					full.Store(refuse)
+					if _, err := s.Checkpoint(); (err != nil) != refuse || refuse && !errors.Is(err, syscall.ENOSPC) {
 						t.Fatalf("round %d: %v", round, err)
 					}
-					if !full {
+					if !refuse {
 						want := reached(t, s)
 						if got := s.Stats().LiveBytes; got != want || s.last.Live != want {
 							t.Fatalf("round %d: counts %d live bytes, the manifest %d, the tree reaches %d", round, got, s.last.Live, want)
 						}
 					}
 				}
-				full = false
+				full.Store(false)
 				closed(t, s, fs)
 			})
 		}

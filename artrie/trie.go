@@ -109,7 +109,7 @@ func Open(dir string, opt *Options) (*Trie, error) {
 	if o.MemoryBudget > 0 {
 		t.src.Touch = true
 		if o.Mode == Overlay {
-			t.src.Fault = t.faultCounted
+			t.src.Fault = t.faultCourteous
 		}
 	}
 	t.allowance.init(o.MemoryBudget)

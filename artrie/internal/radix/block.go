@@ -7,8 +7,9 @@ import (
 
 // A block in memory is the encoding of a subtree as it lies on disk: pointer-free,
 // half as large as the nodes would be, and made by one copy. It has no references.
-// Lookups search it; edits make nodes of it, for themselves (Edit.unfold); eviction
-// and fault-in swap it with its stub like a node.
+// Lookups search it; a put makes another block (Edit.putBlock), and what a block cannot
+// take in, or a delete, makes nodes of it (Edit.unfold); eviction and fault-in swap it
+// with its stub like a node.
 //
 //	block  kind, 3 unused, length of the payload 4, state 8, payload
 const blockInMemory = 16
@@ -22,12 +23,18 @@ func NewBlock(payload []byte, w uint64) (p Ref, ok bool) {
 	if end := skip(payload, 0, 0); end != len(payload) {
 		return nil, false
 	}
-	b := make([]byte, blockInMemory+len(payload))
+	p, b := makeBlock(len(payload), Address(w)|touchBit)
+	copy(b, payload)
+	return p, true
+}
+
+// makeBlock is a block whose payload, of n bytes, is yet to be filled in.
+func makeBlock(n int, state uint64) (p Ref, payload []byte) {
+	b := make([]byte, blockInMemory+n)
 	b[0] = kindBlock
-	binary.LittleEndian.PutUint32(b[4:], uint32(len(payload)))
-	binary.LittleEndian.PutUint64(b[8:], Address(w)|touchBit)
-	copy(b[blockInMemory:], payload)
-	return Ref(unsafe.SliceData(b)), true
+	binary.LittleEndian.PutUint32(b[4:], uint32(n))
+	binary.LittleEndian.PutUint64(b[8:], state)
+	return Ref(unsafe.SliceData(b)), b[blockInMemory:]
 }
 
 func isBlock(p Ref) bool { return kindOf(p) == kindBlock }

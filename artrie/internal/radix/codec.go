@@ -26,8 +26,9 @@ const MaxRecord = 64 << 20
 // ErrEncoding is returned when bytes are not the encoding of a subtree.
 var ErrEncoding = errors.New("not an encoded subtree")
 
-func appendLeaf(b []byte, p Ref) []byte {
-	rest, val := leafRest(p), leafVal(p)
+func appendLeaf(b []byte, p Ref) []byte { return appendRest(b, leafRest(p), leafVal(p)) }
+
+func appendRest[S string | []byte](b []byte, rest S, val []byte) []byte {
 	tag := byte(tagSet)
 	if len(val) > 0 {
 		tag = tagLeaf

@@ -223,7 +223,7 @@ func (e *Edit) fork(common string) (top, bottom *head, slot *Ref) {
 	return top, bottom, slot
 }
 
-func commonLen(a, b string) int {
+func commonLen[A, B string | []byte](a A, b B) int {
 	n := min(len(a), len(b))
 	i := 0
 	for i < n && a[i] == b[i] {
@@ -253,6 +253,9 @@ func (e *Edit) put(slot *Ref, key string, val []byte, replace bool) (Ref, outcom
 		return e.putLeaf(p, key, val, replace)
 	}
 	if isBlock(p) {
+		if q, how, ok := e.putBlock(p, key, val, replace); ok {
+			return q, how, nil
+		}
 		if !replace {
 			if _, found := search(encoded(p), key); found {
 				return p, same, nil

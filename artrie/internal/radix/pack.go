@@ -157,10 +157,7 @@ func (p *Packer) inner(b []byte, h *head, keep bool) ([]byte, error) {
 		}
 	}
 	b = append(b, byte(h.n-1))
-	if h.kind <= kind16 {
-		_, ch := h.array()
-		p.sink |= glance(ch[:h.n])
-	}
+	p.look(h)
 	var err error
 	h.each(func(c byte, s *Ref) bool {
 		b = append(b, c)
@@ -171,6 +168,26 @@ func (p *Packer) inner(b []byte, h *head, keep bool) ([]byte, error) {
 		return nil, err
 	}
 	return p.cut(b, start, p.pieces[first:])
+}
+
+// look glances at the children of h, and at those of small nodes among them: most
+// inner nodes are small, and have leaves below them.
+func (p *Packer) look(h *head) {
+	if h.kind > kind16 {
+		return
+	}
+	_, ch := h.array()
+	p.sink |= glance(ch[:h.n])
+	for i := range ch[:h.n] {
+		n := atomic.LoadPointer(&ch[i])
+		if kindOf(n) != kind4 || p.settled(load(stateOf(n))) {
+			continue
+		}
+		small := (*node4)(n)
+		for j := range small.ch[:small.n] {
+			p.sink |= kindOf(atomic.LoadPointer(&small.ch[j]))
+		}
+	}
 }
 
 // cut turns pieces of the node that begins at start into blocks: those that must

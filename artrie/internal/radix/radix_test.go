@@ -447,6 +447,9 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("get %q: %q %v %v, want %q", k, v, ok, err, m[k])
 			}
 			if block != nil {
+				if _, _, err := e.put(&block, k+"/more", []byte("x"), true); err != nil {
+					t.Fatal(err)
+				}
 				if v, ok, err := Get(&block, k, src); !ok || err != nil || !bytes.Equal(v, m[k]) {
 					t.Fatalf("get %q of the block: %q %v %v, want %q", k, v, ok, err, m[k])
 				}
