@@ -76,6 +76,36 @@ func TestTheListRejects(t *testing.T) {
 	}
 }
 
+// TestOnlyWhatIsUnsteadyIsRunAgain, and fails if it always does.
+func TestOnlyWhatIsUnsteadyIsRunAgain(t *testing.T) {
+	var name string
+	for name = range unsteady {
+	}
+	for _, c := range []struct {
+		test      string
+		outcomes  []string
+		want      string
+		runsAgain int
+	}{
+		{name, []string{"pass"}, "pass", 0},
+		{name, []string{"fail", "pass"}, "pass", 1},
+		{name, []string{"fail", "fail", "fail", "pass"}, "fail", unsteadyRuns - 1},
+		{"crud/other", []string{"fail", "pass"}, "fail", 0},
+	} {
+		results, runs := []result{{name: c.test, outcome: c.outcomes[0]}}, 0
+		err := again(results, func(test string) ([]result, error) {
+			runs++
+			return []result{{name: test, outcome: c.outcomes[runs]}}, nil
+		})
+		if err != nil || results[0].outcome != c.want || runs != c.runsAgain {
+			t.Errorf("%s with %v: %s after %d more runs, %v", c.test, c.outcomes, results[0].outcome, runs, err)
+		}
+	}
+	if got := prose("^Test").alone("prose", "prose/TestA/b_(c)").tests; got != `^TestA$/^b_\(c\)$` {
+		t.Errorf("alone it is %s", got)
+	}
+}
+
 func TestLeavesAreTheTestsThatRan(t *testing.T) {
 	lines := []string{
 		`{"Action":"run","Test":"T"}`, `{"Action":"run","Test":"T/a"}`, `{"Action":"run","Test":"T/a/b"}`, `{"Action":"run","Test":"T/a/c"}`,

@@ -152,12 +152,43 @@ func (d *driver) runFolder(ctx context.Context, f folder) ([]result, error) {
 	var failed []error
 	for _, p := range f.parts {
 		results, err := d.runPart(ctx, f.name, p)
+		if err == nil {
+			err = again(results, func(test string) ([]result, error) { return d.runPart(ctx, f.name, p.alone(f.name, test)) })
+		}
 		all = append(all, results...)
 		if err != nil {
 			failed = append(failed, err)
 		}
 	}
 	return all, errors.Join(failed...)
+}
+
+// again runs those of the results that failed and are unsteady.
+func again(results []result, run func(test string) ([]result, error)) error {
+	for i := range results {
+		for n := 1; n < unsteadyRuns && results[i].outcome == "fail" && unsteady[results[i].name] != ""; n++ {
+			second, err := run(results[i].name)
+			if err != nil {
+				return err
+			}
+			for _, r := range second {
+				if r.name == results[i].name {
+					results[i] = r
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// alone is the part with one of its tests.
+func (p part) alone(folder, test string) part {
+	var each []string
+	for _, name := range strings.Split(strings.TrimPrefix(test, folder+"/"), "/") {
+		each = append(each, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	p.tests = strings.Join(each, "/")
+	return p
 }
 
 // partTimeout ends a binary that hangs; what it had not finished has then failed.

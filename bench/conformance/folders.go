@@ -30,6 +30,15 @@ func unified(data, slot string) part {
 
 func prose(tests string) part { return part{binary: "integration", tests: tests} }
 
+// unsteady are tests that look at the order of events within the driver itself, which its own goroutines may
+// change, and why. One that fails is run again, alone, and fails if it fails unsteadyRuns times.
+var unsteady = map[string]string{
+	"prose/TestRetryableWritesProse/PoolClearedError_retryability": "two threads of the driver report to one monitor; a server that answers its heartbeat at once " +
+		"lets the first check out again before the second has reported that it could not",
+}
+
+const unsteadyRuns = 3
+
 // folders are what is run. A slot is the folder's own where the runner has one,
 // because exceptions in the driver are named after it.
 var folders = []folder{

@@ -160,6 +160,7 @@ type member struct {
 	node    *Node
 	machine *counter
 	oldest  atomic.Uint64 // term; messages of earlier ones do not reach it
+	lacks   atomic.Uint64 // entries behind lower ones than this do not reach it
 }
 
 type cluster struct {
@@ -204,7 +205,8 @@ func newClusterOf(t *testing.T, n int, keep uint64) *cluster {
 func (c *cluster) listen(m *member, addr string) {
 	l, err := link.Listen(m.id, link.Token{}, addr, func(_ uint64, msg []byte) {
 		var what pb.Message
-		if n := m.running(); n != nil && proto.Unmarshal(msg, &what) == nil && what.GetTerm() >= m.oldest.Load() {
+		if n := m.running(); n != nil && proto.Unmarshal(msg, &what) == nil && what.GetTerm() >= m.oldest.Load() &&
+			(what.GetType() != pb.MsgApp || what.GetIndex() >= m.lacks.Load()) {
 			n.Receive(msg)
 		}
 	})

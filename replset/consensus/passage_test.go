@@ -25,6 +25,22 @@ func lagging(t *testing.T, keep int) (c *cluster, lead, away *member) {
 	away = c.members[lead.id%3]
 	c.stop(away)
 	c.proposeTo(lead, 3*keep)
+	// What a link still holds would bring it what the others have cut.
+	until(t, "the others to cut their logs", func() bool {
+		least := ^uint64(0)
+		for _, m := range c.members {
+			if m == away {
+				continue
+			}
+			got := make(chan uint64, 1)
+			if err := m.node.post(t.Context(), func() { got <- m.node.log.begin.index }); err != nil {
+				t.Fatal(err)
+			}
+			least = min(least, <-got)
+		}
+		away.lacks.Store(least)
+		return least >= uint64(keep)
+	})
 	return c, lead, away
 }
 
