@@ -312,9 +312,10 @@ func TestQuestionsOfAPassageThatAreNone(t *testing.T) {
 // TestAStateThatIsNotWantedAnyMore: the member has caught up while it came in.
 func TestAStateThatIsNotWantedAnyMore(t *testing.T) {
 	c := newClusterOf(t, 3, 0)
-	c.propose("first")
+	first := c.propose("first")
 	lead := c.leader()
 	m := c.members[lead.id%3]
+	caughtUp(t, c, m, first)
 	term := m.node.Role().Term
 	b, err := proto.Marshal(&pb.Message{
 		Type: pb.MsgSnap.Enum(), From: &lead.id, To: &m.id, Term: &term,
