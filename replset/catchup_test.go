@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -36,12 +35,7 @@ func TestAMemberThatLacksALargeStateIsSteppedUp(t *testing.T) {
 		_, err := c.Database("db").Collection("c").InsertMany(ctx, batch)
 		must(t, err)
 	}
-	load, stop := context.WithCancel(ctx)
-	var group sync.WaitGroup
-	for w := range 4 {
-		group.Go(func() { l.write(load, c, fmt.Sprintf("w%d", w)) })
-	}
-	defer group.Wait()
+	stop := l.load(ctx, c)
 	defer stop()
 	for round := range 4 {
 		p, err := s.AwaitPrimary(within(t))
@@ -61,7 +55,6 @@ func TestAMemberThatLacksALargeStateIsSteppedUp(t *testing.T) {
 		t.Logf("round %d: primary after %v, %d documents", round, time.Since(began), l.count())
 	}
 	stop()
-	group.Wait()
 	if err := l.verify(ctx, connect(t, s.URI()), s.URI()); err != nil {
 		t.Fatal(err)
 	}

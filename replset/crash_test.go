@@ -46,6 +46,19 @@ func (l *ledger) write(ctx context.Context, c *mongo.Client, name string) {
 	}
 }
 
+// load has four writers at work until stop is called, which may be more than once.
+func (l *ledger) load(ctx context.Context, c *mongo.Client) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	for w := range 4 {
+		group.Go(func() { l.write(ctx, c, fmt.Sprintf("w%d", w)) })
+	}
+	return func() {
+		cancel()
+		group.Wait()
+	}
+}
+
 func (l *ledger) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,12 +127,7 @@ func survives(t *testing.T, o replset.Options, kills int) {
 	_, err := c.Database("db").Collection("c").Indexes().CreateMany(ctx, crashIndexes)
 	must(t, err)
 	l := newLedger()
-	load, stop := context.WithCancel(ctx)
-	var group sync.WaitGroup
-	for w := range 4 {
-		group.Go(func() { l.write(load, c, fmt.Sprintf("w%d", w)) })
-	}
-	defer group.Wait()
+	stop := l.load(ctx, c)
 	defer stop()
 	began, whole := time.Now(), 0
 	for kill := range kills {
@@ -146,7 +154,6 @@ func survives(t *testing.T, o replset.Options, kills int) {
 	}
 	took := time.Since(began)
 	stop()
-	group.Wait()
 	_, err = s.AwaitPrimary(within(t))
 	must(t, err)
 	if err := l.verify(ctx, connect(t, s.URI()), s.URI()); err != nil {

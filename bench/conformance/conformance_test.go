@@ -90,6 +90,7 @@ func TestOnlyWhatIsUnsteadyIsRunAgain(t *testing.T) {
 		{name, []string{"pass"}, "pass", 0},
 		{name, []string{"fail", "pass"}, "pass", 1},
 		{name, []string{"fail", "fail", "fail", "pass"}, "fail", unsteadyRuns - 1},
+		{name, []string{"fail", "skip", "skip"}, "fail", unsteadyRuns - 1},
 		{"crud/other", []string{"fail", "pass"}, "fail", 0},
 	} {
 		results, runs := []result{{name: c.test, outcome: c.outcomes[0]}}, 0

@@ -172,7 +172,7 @@ func again(results []result, run func(test string) ([]result, error)) error {
 				return err
 			}
 			for _, r := range second {
-				if r.name == results[i].name {
+				if r.name == results[i].name && r.outcome == "pass" { // left out is not passed
 					results[i] = r
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +45,19 @@ func lagging(t *testing.T, keep int) (c *cluster, lead, away *member) {
 	return c, lead, away
 }
 
+// waiting is lagging, and the member is being sent a state of which no piece comes before release.
+func waiting(t *testing.T, keep int) (c *cluster, lead, away *member, release func()) {
+	t.Helper()
+	c, lead, away = lagging(t, keep)
+	hold := make(chan struct{})
+	release = sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release) // ahead of the members' end
+	lead.machine.set(func() { lead.machine.hold = hold })
+	c.start(away, c.ids())
+	until(t, "a passage", func() bool { return away.node.arrival.underWay() })
+	return c, lead, away, release
+}
+
 // proposeTo has a leader, which must go on leading, apply n entries.
 func (c *cluster) proposeTo(lead *member, n int) {
 	c.t.Helper()
@@ -74,12 +88,8 @@ func (m *member) arrivalsLeft() bool {
 // keeps the state that it has (P6), and the one passage is worth something when it ends.
 func TestALeaderLeadsWhileAStateIsOnItsWay(t *testing.T) {
 	const keep = 16
-	c, lead, away := lagging(t, keep)
+	c, lead, away, release := waiting(t, keep)
 	term := lead.node.Role().Term
-	hold := make(chan struct{})
-	lead.machine.set(func() { lead.machine.hold = hold })
-	c.start(away, c.ids())
-	until(t, "a passage", func() bool { return away.node.arrival.underWay() })
 	for began := time.Now(); time.Since(began) < time.Second; { // ten election timeouts
 		c.proposeTo(lead, keep)
 	}
@@ -92,7 +102,7 @@ func TestALeaderLeadsWhileAStateIsOnItsWay(t *testing.T) {
 	if now := away.machine.all(); len(now) > 1 {
 		t.Errorf("it has %d entries before the state is there", len(now))
 	}
-	close(hold)
+	release()
 	caughtUp(t, c, away, c.propose("last"))
 	if made, adopted := lead.machine.made.Load(), away.machine.adopted.Load(); made != 1 || adopted != 1 {
 		t.Errorf("%d states were frozen and %d adopted for one member", made, adopted)
@@ -126,12 +136,9 @@ func TestAMemberStopsWhileAStateIsOnItsWay(t *testing.T) {
 
 // TestAStateThatIsRefused is sent again, until it is not (P3).
 func TestAStateThatIsRefused(t *testing.T) {
-	c, lead, away := lagging(t, 4)
-	hold := make(chan struct{})
-	lead.machine.set(func() { lead.machine.hold = hold })
-	c.start(away, c.ids())
+	c, lead, away, release := waiting(t, 4)
 	away.machine.set(func() { away.machine.refuse = true })
-	close(hold)
+	release()
 	until(t, "more than one passage", func() bool { return lead.machine.made.Load() > 2 })
 	if r := lead.node.Role(); r.Leader != lead.id {
 		t.Errorf("the leader is now at %+v", r)
@@ -146,34 +153,26 @@ func TestAStateThatIsRefused(t *testing.T) {
 
 // TestAMemberThatStartsAnewDuringAPassage gets another one (P3).
 func TestAMemberThatStartsAnewDuringAPassage(t *testing.T) {
-	c, lead, away := lagging(t, 4)
-	hold := make(chan struct{})
-	lead.machine.set(func() { lead.machine.hold = hold })
-	c.start(away, c.ids())
-	until(t, "a passage", func() bool { return away.node.arrival.underWay() })
+	c, _, away, release := waiting(t, 4)
 	c.stop(away)
 	c.start(away, c.ids())
 	if away.arrivalsLeft() {
 		t.Error("what came in before it stopped is there still")
 	}
-	close(hold)
+	release()
 	caughtUp(t, c, away, c.propose("last"))
 }
 
 // TestAPassageEndsWithItsTerm (P5): the next leader begins its own.
 func TestAPassageEndsWithItsTerm(t *testing.T) {
-	c, lead, away := lagging(t, 4)
-	hold := make(chan struct{})
-	lead.machine.set(func() { lead.machine.hold = hold })
-	c.start(away, c.ids())
-	until(t, "a passage", func() bool { return away.node.arrival.underWay() })
+	c, lead, away, release := waiting(t, 4)
 	until(t, "another leader", func() bool {
 		_ = lead.node.Transfer(t.Context(), 0)
 		r := lead.node.Role()
 		return r.Leader != 0 && r.Leader != lead.id
 	})
 	caughtUp(t, c, away, c.propose("last"))
-	close(hold)
+	release()
 	until(t, "the first passage to end", func() bool { return lead.machine.open.Load() == 0 })
 	if lead.machine.made.Load() == 0 || away.machine.adopted.Load() != 1 {
 		t.Errorf("%d states were adopted", away.machine.adopted.Load())
@@ -182,11 +181,7 @@ func TestAPassageEndsWithItsTerm(t *testing.T) {
 
 // TestWhoTakesInAStateDoesNotUsurp (P8).
 func TestWhoTakesInAStateDoesNotUsurp(t *testing.T) {
-	c, lead, away := lagging(t, 4)
-	hold := make(chan struct{})
-	lead.machine.set(func() { lead.machine.hold = hold })
-	c.start(away, c.ids())
-	until(t, "a passage", func() bool { return away.node.arrival.underWay() })
+	c, lead, away, release := waiting(t, 4)
 	term := lead.node.Role().Term
 	for range 5 {
 		if err := away.node.Usurp(t.Context()); err != nil {
@@ -194,7 +189,7 @@ func TestWhoTakesInAStateDoesNotUsurp(t *testing.T) {
 		}
 	}
 	c.proposeTo(lead, 4)
-	close(hold)
+	release()
 	caughtUp(t, c, away, c.propose("last"))
 	if r := lead.node.Role(); r.Term != term || r.Leader != lead.id {
 		t.Errorf("the leader of term %d is now at %+v", term, r)
